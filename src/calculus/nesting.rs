@@ -16,8 +16,7 @@ pub fn step(op: &Op) -> Option<Step> {
         Op::Map(MapKind::Seq | MapKind::Unroll)
         | Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll)
         | Op::Scan(ScanKind::Seq | ScanKind::Exclusive) => Step::Loop,
-        Op::Fold => Step::Repeat,
-        Op::While => Step::While,
+        Op::Fold | Op::While => Step::Repeat,
         Op::Cond => Step::Choice,
         Op::ReduceLcl | Op::ScanLcl(_) => Step::Together,
         Op::Scatter | Op::CountingSort => Step::Update,

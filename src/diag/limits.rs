@@ -38,6 +38,8 @@ pub struct Limits {
     pub iterate_steps: u64,
     /// Elaboration: largest expression that is substituted for a variable more than once.
     pub copied_expressions: usize,
+    /// Elaboration: most steps of a `while` loop that are counted.
+    pub counted_steps: usize,
     /// Elaboration: most expressions of a program after its iterates are unrolled.
     pub elaborated_expressions: usize,
     /// Rule files: most rules that one `for` generates.
@@ -94,6 +96,7 @@ impl Limits {
         copied_array_steps: 2,
         iterate_steps: 64,
         copied_expressions: 64,
+        counted_steps: 65_536,
         elaborated_expressions: 10_000,
         rule_family: 64,
         size_terms: 512,

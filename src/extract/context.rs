@@ -214,7 +214,7 @@ impl Context {
                 Inside(Context { registers: array, ..self.intermediate() })
             }
             // The state is in local memory, where each step stores the next one.
-            Op::Fold if self.level() == Level::Group => {
+            Op::Fold | Op::While if self.level() == Level::Group => {
                 let free = !self.registers && !self.tile && !self.vector;
                 if free { Inside(Context { sink: true, ..inside }) } else { No }
             }

@@ -95,6 +95,10 @@ pub(super) fn share(
             };
             Share { own: n * (target.loop_ns + step), times: n }
         }
+        // Extraction compares steps; how many there are is unknown.
+        Op::While if at.level() == Level::Group => {
+            Share { own: target.loop_ns + target.barrier_ns, times: 1.0 }
+        }
         Op::Histogram => {
             let n = sizes.get(1).map_or(1.0, value);
             let step = target.loop_ns + OPERATION_NS;

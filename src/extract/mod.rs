@@ -310,7 +310,7 @@ fn loops_in_group(t: &Term) -> bool {
         *t.op() == Op::Scatter || t.args().iter().any(updates)
     }
     match t.op() {
-        Op::Fold if shares(t) => true,
+        Op::Fold | Op::While if shares(t) => true,
         Op::Map(MapKind::Wrg(_)) if shares(t) && updates(t) => true,
         _ => t.args().iter().any(loops_in_group),
     }

@@ -592,11 +592,11 @@ impl Search<'_> {
             && self.target.least_bytes(t, self.sizes.dims) <= SHORT
     }
 
-    /// Whether a class is a loop over a state of arrays, with a known number of steps.
+    /// Whether a class is a loop over a state of arrays.
     fn is_loop_over_arrays(&self, class: Id) -> bool {
         let class = &self.egraph[class];
         let has_array = matches!(&class.data, Data::Fn(t, _) if t.cod.has_array());
-        has_array && class.nodes.iter().any(|n| n.function() == Some(&Op::Fold))
+        has_array && class.nodes.iter().any(|n| matches!(n.function(), Some(Op::Fold | Op::While)))
     }
 
     /// Whether a class is a histogram or a counting sort.
@@ -698,7 +698,9 @@ impl Search<'_> {
                 let parts = args.iter().zip(at.components());
                 parts.map(|(a, at)| self.best((*a, at))).collect()
             }
-            Op::Fold | Op::Histogram if at.level() == Level::Group && !policy.slices => {
+            Op::Fold | Op::While | Op::Histogram
+                if at.level() == Level::Group && !policy.slices =>
+            {
                 return found.dropped.add(Reason::NoGain);
             }
             Op::ToMem(Space::Local | Space::LocalAhead)
@@ -713,7 +715,7 @@ impl Search<'_> {
                 return found.dropped.add(Reason::StageTooLarge);
             }
             // The state of a loop takes its place twice if the steps do not update it, which lowering decides.
-            Op::Fold | Op::Scatter | Op::Histogram
+            Op::Fold | Op::While | Op::Scatter | Op::Histogram
                 if at.level() == Level::Group
                     && self.target.least_bytes(&result, self.sizes.dims)
                         > self.target.local_bytes() =>
@@ -787,6 +789,7 @@ impl Search<'_> {
         let shared = Rc::new(node.clone());
         let mut combine = |chosen: &[&Rc<Choice>]| -> Option<(u64, f64)> {
             let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold)
+                || op == Op::While && at.level() == Level::Group
                 || chosen.iter().any(|c| c.reduces);
             let inner_loops = chosen.iter().any(|c| c.loops);
             // Several copies of a loop make a longer program, not a faster one. Copies of a reduction to one

@@ -36,10 +36,8 @@ pub enum Step {
     /// A loop inside a kernel: a sequential map, reduction or scan. Outside kernels it is a kernel of one
     /// work-item.
     Loop,
-    /// A loop over a state, with a known number of steps. Outside kernels the host runs it.
+    /// A loop over a state. Outside kernels the host runs it.
     Repeat,
-    /// A loop over a state that decides when it ends. Outside kernels the host runs it.
-    While,
     /// A choice between two functions.
     Choice,
     /// A reduction or scan by all work-items of a group.
@@ -87,8 +85,6 @@ pub enum Rule {
     TogetherOutside,
     /// A loop over a state is not between the lanes of a warp.
     RepeatInWarp,
-    /// A loop whose state decides when it ends is outside kernels, or in a work-item.
-    WhileInGroup,
     /// A choice is not between the lanes of a warp.
     ChoiceInWarp,
     /// An update of elements at computed places is not between the lanes of a warp.
@@ -149,7 +145,6 @@ impl Place {
     /// # Errors
     /// The rule that the operator breaks.
     pub fn enter(self, step: Step) -> Result<Place, Rule> {
-        let in_group = matches!(self.level, Level::Group | Level::Warp);
         match step {
             Step::Glb(_) | Step::Wrg(_) | Step::Lcl(_) | Step::Warp | Step::Lane => {
                 self.share(step)
@@ -157,13 +152,10 @@ impl Place {
             Step::Loop if self.level == Level::Host => Ok(self.item()),
             Step::Loop => Ok(self.settled()),
             Step::Repeat if self.level == Level::Warp => Err(Rule::RepeatInWarp),
-            Step::While if in_group => Err(Rule::WhileInGroup),
             Step::Choice if self.level == Level::Warp => Err(Rule::ChoiceInWarp),
             Step::Update | Step::Bins if self.level == Level::Warp => Err(Rule::UpdateInWarp),
             Step::Bins if self.level == Level::Group => Ok(self.item()),
-            Step::Repeat | Step::While | Step::Choice | Step::Update | Step::Bins => {
-                Ok(self.settled())
-            }
+            Step::Repeat | Step::Choice | Step::Update | Step::Bins => Ok(self.settled()),
             Step::Together if self.level != Level::Group => Err(Rule::TogetherOutside),
             Step::Together => Ok(self.item()),
             Step::Local if self.used & ALL_WRG == 0 => Err(Rule::MemoryOutside),
@@ -250,7 +242,6 @@ impl Rule {
             | Rule::InSingle
             | Rule::TogetherOutside
             | Rule::RepeatInWarp
-            | Rule::WhileInGroup
             | Rule::ChoiceInWarp
             | Rule::UpdateInWarp => false,
         }
@@ -281,7 +272,7 @@ impl Rule {
                 "local memory belongs to a work-group: a work-item has `toPrivate`"
             }
             Rule::TogetherOutside => "put it inside the function of a `mapWrg`",
-            Rule::RepeatInWarp | Rule::WhileInGroup | Rule::ChoiceInWarp | Rule::UpdateInWarp => {
+            Rule::RepeatInWarp | Rule::ChoiceInWarp | Rule::UpdateInWarp => {
                 "put it inside the function of `mapLcl` or `mapLane`"
             }
         }
@@ -305,7 +296,6 @@ impl fmt::Display for Rule {
             Rule::MemoryOutside => "that no `mapWrg` encloses",
             Rule::MemoryInLane => "inside `mapLane`",
             Rule::TogetherOutside => "that is not in a work-group, outside its work-items",
-            Rule::WhileInGroup => "in a work-group, outside its work-items",
             Rule::RepeatInWarp | Rule::ChoiceInWarp | Rule::UpdateInWarp => {
                 "in a warp, outside its lanes"
             }

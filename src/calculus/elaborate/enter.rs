@@ -4,11 +4,11 @@
 //! This step does not decide the shape of a term; [`super::bracket`] does.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
+use super::counting::{self, Known};
 use super::sizes::{Sizes, nest};
 use super::{inner_problem, problem};
 use crate::calculus::scalar::Lit;
 use crate::calculus::ty::Ty;
-use crate::calculus::value::{Cell, Slack, number};
 use crate::diag::{Code, Limits, Result, Span};
 use crate::lang::typed::{self, Expr, ExprKind, Literal, Prim, ScalarOp, VarId};
 use crate::lang::types::{ScalarType, Type};
@@ -33,7 +33,7 @@ pub(super) struct Enter<'s, 'a> {
     /// The expression for each variable of the entry.
     vars: HashMap<VarId, Ex>,
     /// The values of names for integers that are computed from sizes and numbers alone.
-    known: HashMap<Var, i128>,
+    known: Known,
     next: u32,
     /// Number of functions of patterns around the expression.
     inside: usize,
@@ -58,7 +58,7 @@ impl<'s, 'a> Enter<'s, 'a> {
         Enter {
             sizes,
             vars: HashMap::new(),
-            known: HashMap::new(),
+            known: Known::new(),
             next: 0,
             inside: 0,
             expressions: 0,
@@ -232,7 +232,21 @@ impl<'s, 'a> Enter<'s, 'a> {
                 let init = self.expr(init)?;
                 let acc = self.declare(*acc, &init.ty, span);
                 let (cond, body, ty) = (self.expr(cond)?, self.expr(body)?, init.ty.clone());
-                made(Kind::While(Box::new(init), acc, Box::new(cond), Box::new(body)), ty)
+                let (init, state, condition, body) = (&init, &acc, &cond, &body);
+                let all = counting::Loop { init, state, condition, body, span };
+                let (known, env, next) = (&self.known, self.sizes.env(), &mut self.next);
+                let counted = all.counted(known, env, &mut || {
+                    *next += 1;
+                    Var(*next - 1)
+                });
+                match counted {
+                    Some(e) => Ok(e),
+                    None => {
+                        let [init, cond, body] =
+                            [init, condition, body].map(|e| Box::new(e.clone()));
+                        made(Kind::While(init, acc, cond, body), ty)
+                    }
+                }
             }
             ExprKind::Prim { prim: Prim::Iterate | Prim::IterateSeq, funs, sizes, args } => {
                 match (funs.as_slice(), sizes.as_slice(), args.as_slice()) {
@@ -275,32 +289,9 @@ impl<'s, 'a> Enter<'s, 'a> {
         }
     }
 
-    /// Returns the value of an expression over integers that is known, such as the number of bits of a type or the logarithm of a
-    /// size.
+    /// Returns the value of an expression over integers that is known.
     fn constant(&self, e: &Ex) -> Option<i128> {
-        let integer = |e: &Ex| match e.ty {
-            Ty::Scalar(t) => Some(t).filter(|t| t.is_integer()),
-            _ => None,
-        };
-        match &e.kind {
-            Kind::Lit(l) => l.as_int(),
-            Kind::Var(v) => self.known.get(v).copied(),
-            // A size that its type cannot hold wraps.
-            Kind::Size(n) => {
-                let n = i128::from(n.eval(self.sizes.env()).ok()?);
-                Some(n).filter(|n| integer(e).is_some_and(|t| Lit::int(t, *n).as_int() == Some(*n)))
-            }
-            Kind::Op(op, es) => {
-                let (from, to) = (integer(es.last()?)?, integer(e)?);
-                let mut args = [Cell::int(0); 3];
-                for (arg, e) in args.iter_mut().zip(es) {
-                    *arg = Cell::from_int(integer(e)?, self.constant(e)?);
-                }
-                let value = number::apply(*op, from, to, false, &Slack::of(1), args).ok()?;
-                Some(value.as_wide(to))
-            }
-            _ => None,
-        }
+        counting::constant(e, &self.known, self.sizes.env())
     }
 
     fn prim(

@@ -21,6 +21,7 @@ mod capture;
 mod contractions;
 mod copies;
 mod core;
+mod counting;
 mod digits;
 mod elements;
 mod enter;

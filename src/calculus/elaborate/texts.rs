@@ -692,3 +692,36 @@ fn products_with_rows_of_rows_are_one_product() {
     let one = |t: &Term| t.to_string().contains("cross . fork x (join . ws)");
     assert!(!one(&program.term) && program.others.iter().any(one), "{:?}", program.others);
 }
+
+/// A `while` loop whose condition depends on counters alone has a known number of steps.
+#[test]
+fn loops_by_counters_are_counted() {
+    let of = |body: &str| {
+        let head = "entry f [n] (xs: [n]f32) (k: i32) = ";
+        term_at(12, &format!("{head}{body}"))
+    };
+    let turned = "map2 (\\x y -> x + y * f32.i32 h) xs (reverse xs)";
+    let counted = |start: &str, test: &str, next: &str| {
+        of(&format!("(loop (xs, h) = (xs, {start}) while {test} do ({turned}, {next})).0"))
+    };
+    let ends_by_data = |text: &str| text.starts_with("fst . while ");
+    let doubled = counted("1i32", "h < n", "2 * h");
+    assert!(
+        doubled.starts_with("fold (map {Add(_21, Mul(_22, Cast(I32)(Shl(1, _1))))}"),
+        "{doubled}"
+    );
+    let by_three = counted("2i32", "h <= 11", "h + 3");
+    assert!(by_three.contains("Cast(I32)(Add(Mul(_1, 3), 2))"), "{by_three}");
+    // A counter of another kind stays in the state.
+    let other = counted("1i32", "h < 40", "3 * h + 1");
+    assert!(other.starts_with("fst . fold") && other.contains("{Add(Mul(3, _), 1)}"), "{other}");
+    // Wrapping never ends this loop before the limit of steps.
+    assert!(ends_by_data(&counted("1i32", "h != 0", "h + 2")));
+    // Data decide.
+    assert!(ends_by_data(&counted("1i32", "h < k", "2 * h")));
+    assert!(ends_by_data(&counted("1i32", "h < n && xs[0] < 9", "2 * h")));
+    assert!(ends_by_data(&counted("1i32", "h < n", "i32.f32 xs[0] + h")));
+    assert_eq!(counted("12i32", "h < n", "2 * h"), "xs");
+    let result = of("(loop (xs, h) = (xs, 1i32) while h < n do (map (+ 1) xs, 2 * h)).1");
+    assert_eq!(result, "{16}");
+}

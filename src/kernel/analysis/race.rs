@@ -598,6 +598,24 @@ impl Check<'_> {
                 }
                 return found;
             }
+            Stmt::While(head, go_on, body) => {
+                // The loop ends behind its head.
+                let test = Stmt::Branch(go_on.clone(), vec![], vec![]);
+                let mut ends = Phase::default();
+                let mut found = None;
+                for _ in 0..2 {
+                    found = found
+                        .or_else(|| self.block(head, phase))
+                        .or_else(|| self.section(&test, phase));
+                    ends.union(phase);
+                    found = found.or_else(|| self.block(body, phase));
+                }
+                let found = found
+                    .or_else(|| self.block(head, phase))
+                    .or_else(|| self.section(&test, phase));
+                phase.union(&ends);
+                return found;
+            }
             Stmt::If(_, a, b) | Stmt::Branch(_, a, b) => {
                 let own = match s {
                     Stmt::Branch(c, ..) => Stmt::Branch(c.clone(), vec![], vec![]),

@@ -1,4 +1,4 @@
-//! `foldSeq` in a work-group: its work-items run the steps together.
+//! `foldSeq` and `loopWhile` in a work-group: its work-items run the steps together.
 //!
 //! Scalars of the state are in registers, where each work-item computes them for itself. Arrays are in local memory. An
 //! array whose elements at computed places change is updated where it is: the stores follow all reads of the step.
@@ -14,6 +14,7 @@ use super::view::{Shape, Step, View};
 use crate::calculus::term::{Op, Space, Term};
 use crate::kernel::analysis::hazard::{Later, Owned};
 use crate::kernel::ir::index::Index;
+use crate::kernel::ir::{Block, Expr, Stmt};
 
 /// Memory of the states before and after a step.
 struct States {
@@ -39,16 +40,25 @@ impl States {
     }
 }
 
+/// A loop with the parts of its state as its steps make them.
+struct Loop<'a> {
+    f: &'a Term,
+    parts: &'a Part,
+    shape: Shape,
+    states: States,
+}
+
 impl Lowerer {
-    /// `foldSeq` in a work-group. `factors` give the pair of the first state and the elements.
-    pub fn group_fold(&mut self, f: &Term, factors: &[Term], x: &View) -> Step<View> {
-        let parts = parts(&f.args()[0].chain(), &f.ty().cod);
+    /// `foldSeq` or `loopWhile` in a work-group. `factors` give the pair of the first state and what the steps read besides.
+    pub fn group_loop(&mut self, f: &Term, factors: &[Term], x: &View) -> Step<View> {
+        let Some(step) = f.args().last() else { return super::lowerer::unlowered(f) };
+        let parts = parts(&step.chain(), &f.ty().cod);
         if parts != Part::New {
             let mark = self.mark();
             self.begin();
             let done = self.on_trial(
                 |done| matches!(done, Ok(Some(_))),
-                |me| me.group_loop(f, factors, x, &parts),
+                |me| me.loop_with(f, factors, x, &parts),
             );
             if let Ok(Some(v)) = done {
                 let block = self.end();
@@ -59,45 +69,107 @@ impl Lowerer {
             done?;
         }
         // A store of the step would be read in the same step.
-        match self.group_loop(f, factors, x, &Part::New)? {
+        match self.loop_with(f, factors, x, &Part::New)? {
             Some(v) => Ok(v),
             None => super::lowerer::unlowered(f),
         }
     }
 
     /// Emits the loop, if no step reads what it has updated.
-    fn group_loop(
+    fn loop_with(
         &mut self,
         f: &Term,
         factors: &[Term],
         x: &View,
         parts: &Part,
     ) -> Step<Option<View>> {
-        let n = self.views.size(&f.sizes()[0])?;
         let shape = self.views.shape(&f.ty().cod)?;
-        let op = f.args()[0].chain();
-        let States { now, next, common } = self.states(&shape, parts)?;
-        let xs = self.begin_loop(factors, x, &now.dest, &shape)?;
+        let states = self.states(&shape, parts)?;
+        let xs = self.begin_loop(factors, x, &states.now.dest, &shape)?;
+        let whole = Loop { f, parts, shape, states };
+        match f.op() {
+            Op::While => self.undeferred(|me| me.group_while(&whole, &xs)),
+            _ => self.group_fold(&whole, &xs),
+        }
+    }
+
+    fn group_fold(&mut self, l: &Loop, xs: &View) -> Step<Option<View>> {
+        let n = self.views.size(&l.f.sizes()[0])?;
+        let op = l.f.args()[0].chain();
+        let States { now, next, common } = &l.states;
         let mut updates = true;
         let mut step = |me: &mut Lowerer, i: &Index, from: &Storage, to: &Storage| {
             let arg = View::pair(from.view.clone(), xs.at(i)?);
-            let later = Later { owned: common.clone(), declared: vec![], stores: vec![] };
-            updates &= me.update_with(&op, &arg, &to.dest, &common, Some(later))?;
+            updates &= me.group_step(&op, &arg, to, common)?;
             Ok(())
         };
-        if now.owned == common {
-            self.repeat(n, false, &mut |me, i| step(me, i, &now, &now))?;
-            return Ok(updates.then_some(now.view));
+        if now.owned == *common {
+            self.repeat(n, false, &mut |me, i| step(me, i, now, now))?;
+            return Ok(updates.then(|| now.view.clone()));
         }
         self.repeat(n / 2, false, &mut |me, i| {
-            step(me, &i.times(2), &now, &next)?;
-            step(me, &i.times(2).plus(1), &next, &now)
+            step(me, &i.times(2), now, next)?;
+            step(me, &i.times(2).plus(1), next, now)
         })?;
         let odd = n % 2 != 0;
         if odd {
-            step(self, &Index::from(n - 1), &now, &next)?;
+            step(self, &Index::from(n - 1), now, next)?;
         }
-        Ok(updates.then_some(if odd { next.view } else { now.view }))
+        Ok(updates.then(|| if odd { next.view.clone() } else { now.view.clone() }))
+    }
+
+    /// Emits a loop while a condition holds. All work-items of the group compute the same condition. Between the two steps
+    /// of an iteration it is tested, too; if it does not hold, the last state goes to the place of the first one.
+    fn group_while(&mut self, l: &Loop, besides: &View) -> Step<Option<View>> {
+        let (p, op) = (l.f.args()[0].chain(), l.f.args()[1].chain());
+        let States { now, next, common } = &l.states;
+        let arg = |from: &Storage| View::pair(from.view.clone(), besides.clone());
+        let (head, go_on) = self.group_condition(&p, &arg(now))?;
+        let single = now.owned == *common;
+        self.begin();
+        let updates = self.group_step(&op, &arg(now), if single { now } else { next }, common);
+        let mut block = self.end();
+        let mut updates = updates?;
+        if !single {
+            let (test, again) = self.group_condition(&p, &arg(next))?;
+            block.extend(test);
+            self.begin();
+            let done = self.group_step(&op, &arg(next), now, common);
+            let step = self.end();
+            updates &= done?;
+            self.begin();
+            let done = self.copy_new(&next.view, &now.dest, &l.shape, l.parts);
+            let copy = self.end();
+            done?;
+            block.push(Stmt::Branch(again, step, copy));
+        }
+        self.emit(Stmt::While(head, go_on, block))?;
+        Ok(updates.then(|| now.view.clone()))
+    }
+
+    /// Returns the code of a condition, and the register that holds it then.
+    fn group_condition(&mut self, p: &[Term], arg: &View) -> Step<(Block, Expr)> {
+        self.begin();
+        let done = self.read(p, arg).and_then(|v| v.expr());
+        let done = done.and_then(|c| self.declare(c.ty(), Some(c)));
+        let block = self.end();
+        Ok((block, Expr::Reg(done?)))
+    }
+
+    /// Emits a step; returns whether it reads nothing that it has updated.
+    fn group_step(&mut self, op: &[Term], arg: &View, to: &Storage, common: &Owned) -> Step<bool> {
+        let later = Later { owned: common.clone(), declared: vec![], stores: vec![] };
+        self.update_with(op, arg, &to.dest, common, Some(later))
+    }
+
+    /// Copies the parts that a step computes anew.
+    fn copy_new(&mut self, v: &View, dest: &Dest, shape: &Shape, part: &Part) -> Step<()> {
+        if let Shape::Pair(a, b) = shape {
+            let (one, two) = (part.component(false), part.component(true));
+            self.copy_new(&v.fst()?, &dest.component(false)?, a, one)?;
+            return self.copy_new(&v.snd()?, &dest.component(true)?, b, two);
+        }
+        if part.is_new() { self.copy(v, dest, shape) } else { Ok(()) }
     }
 
     /// Stores the first state, and returns the elements.
@@ -136,5 +208,62 @@ impl Lowerer {
                 States { next: self.allocate(shape, Some(space))?, common: Owned::default(), now }
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::analysis::race;
+    use crate::kernel::ir::{Block, Stmt};
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+
+    /// Removes the barrier with this number; returns whether there is one.
+    fn remove(b: &mut Block, number: &mut usize) -> bool {
+        for at in 0..b.len() {
+            if matches!(b[at], Stmt::Barrier { .. }) {
+                if *number == 0 {
+                    b.remove(at);
+                    return true;
+                }
+                *number -= 1;
+            }
+            if b[at].blocks_mut().into_iter().any(|b| remove(b, number)) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Lowers a loop of the rows of `xs` in work-groups. Returns the numbers of its barriers, of those without which there
+    /// is a race, and of its arrays in local memory.
+    fn barriers(text: &str) -> (usize, usize, usize) {
+        let text = format!("mapWrg 0 ({text} . fork id bang) . xs");
+        let term = term(&text, &[("xs", "[64][32]f32")]);
+        let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+        let [kernel] = program.kernels.as_slice() else { panic!("one kernel") };
+        assert_eq!(race::find(&kernel.body), None);
+        let (mut all, mut needed) = (0, 0);
+        loop {
+            let mut body = kernel.body.clone();
+            if !remove(&mut body, &mut all.clone()) {
+                return (all, needed, kernel.locals.len());
+            }
+            all += 1;
+            needed += usize::from(race::find(&body).is_some());
+        }
+    }
+
+    #[test]
+    fn a_group_runs_loops_that_data_end() {
+        // The condition reads the state, each step reads what other work-items stored.
+        let condition = "(\\x -> x > 1.0) . index . fork fst (0 . bang)";
+        let step = "mapLcl 0 (\\(x, y) -> 0.5 * x + 0.25 * y) . zip . fork id reverse . fst";
+        assert_eq!(barriers(&format!("loopWhile ({condition}) ({step})")), (2, 2, 2));
+        // Each work-item reads its own elements alone, and the condition the first ones.
+        let own = "mapLcl 0 (\\x -> 0.5 * x) . fst";
+        let (_, needed, _) = barriers(&format!("loopWhile ({condition}) ({own})"));
+        assert!(needed >= 2);
     }
 }

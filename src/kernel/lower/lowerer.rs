@@ -340,8 +340,8 @@ impl Lowerer {
         {
             return Ok(());
         }
-        if *f.op() == Op::Fold && self.context == Context::Group {
-            let v = self.stage_of(f, |me| me.group_fold(f, rest, x))?;
+        if matches!(f.op(), Op::Fold | Op::While) && self.context == Context::Group {
+            let v = self.stage_of(f, |me| me.group_loop(f, rest, x))?;
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
         if *f.op() == Op::Histogram && self.context == Context::Group {
@@ -429,8 +429,8 @@ impl Lowerer {
                 let mid = self.read_or(before, x)?;
                 self.value(f, &mid)?
             }
-            Op::Fold if self.context == Context::Group => {
-                self.stage_of(f, |me| me.group_fold(f, before, x))?
+            Op::Fold | Op::While if self.context == Context::Group => {
+                self.stage_of(f, |me| me.group_loop(f, before, x))?
             }
             Op::Histogram if self.context == Context::Group => {
                 let v = self.fused(before, x)?;

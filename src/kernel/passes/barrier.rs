@@ -120,7 +120,8 @@ impl Cx<'_> {
 
     fn stmt(&self, s: &Stmt, since: &mut Phase, out: &mut Block) {
         // A loop is looked at several times, so loops without need of barriers are told apart first.
-        if matches!(s, Stmt::Loop { .. }) && accesses(s, self.crossing).is_empty() {
+        if matches!(s, Stmt::Loop { .. } | Stmt::While(..)) && accesses(s, self.crossing).is_empty()
+        {
             since.extend(accesses(s, self.stored));
             out.push(s.clone());
             return;
@@ -171,6 +172,28 @@ impl Cx<'_> {
                     body,
                 });
             }
+            Stmt::While(head, go_on, body) => {
+                // As for a loop with a counter. The loop ends behind its head.
+                let run = |since: &mut Phase| {
+                    let head = self.block(head, since);
+                    let end = since.clone();
+                    (head, self.block(body, since), end)
+                };
+                let mut carried = Phase::default();
+                run(&mut carried);
+                let barriers = |(head, body, _): &(Block, Block, Phase)| all(head) + all(body);
+                let alone = barriers(&run(&mut carried.clone()));
+                let mut both = since.clone();
+                both.union(&carried);
+                let mut whole = run(&mut both);
+                if barriers(&whole) != alone {
+                    out.push(fence(since, BTreeSet::new(), Scope::Group));
+                    whole = run(&mut carried);
+                }
+                let (head, body, end) = whole;
+                *since = end;
+                out.push(Stmt::While(head, go_on.clone(), body));
+            }
             Stmt::If(g, a, b) => {
                 let mut other = since.clone();
                 let (a, b) = (self.block(a, since), self.block(b, &mut other));
@@ -189,7 +212,6 @@ impl Cx<'_> {
             | Stmt::Set(..)
             | Stmt::Store(..)
             | Stmt::Atomic(..)
-            | Stmt::While(..)
             | Stmt::Once(_)
             | Stmt::Barrier { .. } => {
                 self.section(s, since, out, true);
