@@ -6,7 +6,7 @@ use super::view::{Shape, Step, View};
 use crate::calculus::nesting::is_pure;
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Space, Term, TypeError};
-use crate::kernel::ir::index::Index;
+use crate::kernel::ir::index::{Index, Var};
 
 impl Lowerer {
     /// Returns the result of applying the factors to `x`, as [`Lowerer::read`] does. Its elements are computed where they are
@@ -95,7 +95,11 @@ fn is_expressions(v: &View) -> bool {
     match v {
         View::Unit | View::Elem(_) => true,
         View::Pair(a, b) => is_expressions(a) && is_expressions(b),
-        View::Array(a) => a.len == 0 || v.at(&Index::from(0)).is_ok_and(|e| is_expressions(&e)),
+        View::Array(a) => {
+            // The first element may be simpler than the others.
+            let any = Var { id: u32::MAX, name: "any".into(), lo: 0, hi: a.len - 1 };
+            a.len == 0 || v.at(&Index::from(any)).is_ok_and(|e| is_expressions(&e))
+        }
     }
 }
 
