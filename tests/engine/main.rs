@@ -5,6 +5,7 @@ mod agreement;
 mod common;
 mod derivations;
 mod differential;
+mod forms;
 mod found;
 mod indices;
 mod layering;

@@ -1,4 +1,4 @@
--- fuzz: seed=1 n=29
+-- fuzz: seed=1 n=61
 -- gen: is=whole:0..6
 -- Zeros of both signs keep their order, and NaN is the greatest.
 entry sort_of_specials [n] (is: [n]i32) : [n](f32, i32) =

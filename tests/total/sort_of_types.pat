@@ -1,4 +1,4 @@
--- fuzz: seed=3 n=17
+-- fuzz: seed=3 n=41
 -- gen: xs=uniform:0..65535 bs=whole:-128..127 zs=uniform:0..18446744073709551615
 entry sort_of_types [n]
   (xs: [n]u16)

@@ -60,8 +60,15 @@ enum Change {
 fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
-        let (f, done_before) = with_its_views(f, done)?;
-        done = done_before;
+        if change == Change::Parts
+            && let Some((whole, before)) = with_its_views(&f, &done)?
+        {
+            let inner = within_map(&whole, outer, change, env)?;
+            if inner != whole.args()[0] {
+                done = build::compose(&one_batch(&whole.sizes()[0], &inner)?, &before)?;
+                continue;
+            }
+        }
         let last = done.chain().swap_remove(0);
         let before = build::rest(&done)?;
         if *last.op() == Op::Zip
@@ -82,8 +89,7 @@ fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
         }
         let f = match f.op() {
             Op::Map(MapKind::Plain) => {
-                let count = f.sizes()[0].eval(env).unwrap_or(u64::MAX).saturating_mul(outer);
-                let inner = within(&f.args()[0], count, change, env)?;
+                let inner = within_map(&f, outer, change, env)?;
                 match change {
                     Change::Parts if inner != f.args()[0] => one_batch(&f.sizes()[0], &inner)?,
                     _ => f.with_args(vec![inner])?,
@@ -100,16 +106,21 @@ fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
     Ok(done)
 }
 
-/// Returns a map, and what comes before it. If that is a map that ends with `cross`, the two maps are one: a product needs its rows.
-fn with_its_views(f: Term, before: Term) -> Result<(Term, Term), TypeError> {
+/// Changes the products in the function of a map that is applied `outer` times.
+fn within_map(map: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
+    let count = map.sizes()[0].eval(env).unwrap_or(u64::MAX).saturating_mul(outer);
+    within(&map.args()[0], count, change, env)
+}
+
+/// If a map follows one that ends with `cross`, returns both as one map, and what comes before: a product needs its rows.
+fn with_its_views(f: &Term, before: &Term) -> Result<Option<(Term, Term)>, TypeError> {
     let last = before.chain().swap_remove(0);
     let is_map = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
-    let crosses = is_map(&last) && *last.args()[0].chain()[0].op() == Op::Cross;
-    if !(crosses && is_map(&f)) {
-        return Ok((f, before));
+    if !is_map(f) || !is_map(&last) || *last.args()[0].chain()[0].op() != Op::Cross {
+        return Ok(None);
     }
     let both = build::compose(&f.args()[0], &last.args()[0])?;
-    Ok((build::map(MapKind::Plain, &f.sizes()[0], &both)?, build::rest(&before)?))
+    Ok(Some((build::map(MapKind::Plain, &f.sizes()[0], &both)?, build::rest(before)?)))
 }
 
 /// Returns the map over a dimension of a function that computes a product in parts. The parts of all products are one batch.

@@ -153,7 +153,7 @@ impl Spilled {
         Spilled {
             common: beyond(l.near_bytes, near),
             far: beyond(l.last_bytes, all),
-            latency: round_trip(all, m),
+            latency: round_trip(&|level| if level == 0 { near * s.units } else { all }, m),
             arrays: sizes.into_keys().collect(),
         }
     }
@@ -347,7 +347,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let barriers = k.barriers * s.items * x.barrier_item_ns;
     // While one group waits for a block, the other groups of its unit go on.
     let company = (k.groups / s.units).min(s.per_unit).max(1.0);
-    let far = round_trip(traffic(k), m);
+    let far = round_trip(&|_| traffic(k), m);
     let dependent =
         alone(k, [far, spilled.latency], m) * (k.groups / (s.units * s.per_unit)).max(1.0);
     let turns = (k.groups / (s.units * company)).ceil();
@@ -397,10 +397,11 @@ fn alone(k: &KernelProfile, [global, private]: [f64; 2], m: &CostModel) -> f64 {
     add * (least + longer)
 }
 
-/// Returns the latency in nanoseconds of a load from data of this many bytes.
-fn round_trip(bytes: f64, m: &CostModel) -> f64 {
-    let level = m.memory.cache.iter().find(|c| bytes <= whole(c.bytes));
-    level.and_then(|c| c.latency_ns).unwrap_or(m.memory.latency_ns)
+/// Returns the latency in nanoseconds of a load from data that take this many bytes of each level of caches.
+fn round_trip(bytes: &dyn Fn(usize) -> f64, m: &CostModel) -> f64 {
+    let mut levels = m.memory.cache.iter().enumerate();
+    let holds = levels.find(|(level, c)| bytes(*level) <= whole(c.bytes));
+    holds.and_then(|(_, c)| c.latency_ns).unwrap_or(m.memory.latency_ns)
 }
 
 /// Returns the number of accesses that one access becomes.
@@ -480,10 +481,10 @@ mod tests {
     #[test]
     fn a_round_trip_is_to_where_the_data_are() {
         let mut m = model("generic-gpu");
-        assert_eq!(round_trip(1e3, &m), 300.0);
+        assert_eq!(round_trip(&|_| 1e3, &m), 300.0);
         m.memory.cache[1].latency_ns = Some(200.0);
         m.memory.latency_ns = 500.0;
-        assert_eq!([1e3, 2e6, 1e9].map(|bytes| round_trip(bytes, &m)), [500.0, 200.0, 500.0]);
+        assert_eq!([1e3, 2e6, 1e9].map(|bytes| round_trip(&|_| bytes, &m)), [500.0, 200.0, 500.0]);
     }
 
     #[test]

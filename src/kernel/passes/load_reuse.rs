@@ -148,3 +148,45 @@ fn replace(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Option<Expr>) {
         b.iter_mut().for_each(|s| replace(s, f));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::ir::ElemTy;
+    use crate::kernel::ir::index::Var;
+    use crate::lang::types::ScalarType;
+
+    #[test]
+    fn a_stage_before_the_first_load_loads_itself() {
+        let var = Var { id: 0, name: "l0".into(), lo: 0, hi: 31 };
+        let at = Index::from(var.clone());
+        let load = Expr::Load(Mem::Global(0), ElemTy::scalar(ScalarType::F32), at.clone());
+        let store = |tile| Stmt::Store(Mem::Local(tile), at.clone(), load.clone());
+        let stage = |body| Stmt::Loop {
+            kind: LoopKind::Lcl(0),
+            var: var.clone(),
+            lo: Index::from(0),
+            hi: Index::from(32),
+            body,
+        };
+        let flag = Expr::Reg(Reg { id: 9, name: "c".into(), ty: ElemTy::scalar(ScalarType::Bool) });
+        let branch = Stmt::Branch(flag, vec![store(0)], vec![store(0)]);
+        let mut k = Kernel {
+            name: String::new(),
+            global: [32, 1, 1],
+            group: [32, 1, 1],
+            warp: 0,
+            locals: vec![],
+            privates: vec![],
+            streaming: false,
+            body: vec![stage(vec![branch.clone()]), stage(vec![store(1)]), stage(vec![store(2)])],
+        };
+        let mut fresh = Fresh::after(&k, &Default::default());
+        across_stages(&mut k, &mut fresh);
+        // The first stage is as it was; the second one keeps the value for the third.
+        assert_eq!(k.body[0], stage(vec![branch]));
+        assert!(matches!(k.body[1], Stmt::Decl(..)));
+        let Stmt::Loop { body, .. } = &k.body[3] else { panic!("the third stage") };
+        assert!(matches!(&body[..], [Stmt::Store(_, _, Expr::Reg(_))]));
+    }
+}

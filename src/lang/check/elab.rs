@@ -517,7 +517,8 @@ impl<'a> Checker<'a> {
             let fun = Rc::new(FunVal::Compose(whole, typed));
             return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
         }
-        let known = builtins::lookup(name).filter(|_| name != builtins::FEW || prelude::holds(span));
+        let known =
+            builtins::lookup(name).filter(|_| name != builtins::FEW || prelude::holds(span));
         match known {
             Some(Builtin::Constant(ty, constant)) => {
                 let lit = match constant {

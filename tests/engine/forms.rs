@@ -1,0 +1,51 @@
+//! The forms in which a program enters the e-graph.
+
+use patsat::calculus::elaborate::elaborate;
+use patsat::calculus::term::Term;
+use patsat::diag::Source;
+use patsat::session::{Program, Sizes};
+
+/// Returns the forms of a program for these sizes.
+fn forms(text: &str, sizes: &[(&str, u64)]) -> Vec<Term> {
+    let program = Program::check(&Source::new("program", text), None).expect("a program");
+    let sizes: Sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+    elaborate(&program.entry, &sizes).expect("a term").forms()
+}
+
+/// Whether each form has this word.
+fn with(word: &str, forms: &[Term]) -> Vec<bool> {
+    forms.iter().map(|f| f.to_string().contains(word)).collect()
+}
+
+#[test]
+fn few_elements_are_compared_with_each_other() {
+    let sorted =
+        |n| with("countingSort", &forms("entry s [n] (xs: [n]f32) = sort xs", &[("n", n)]));
+    assert_eq!(sorted(32).first(), Some(&false));
+    let both = sorted(33);
+    assert_eq!(both.first(), Some(&true));
+    assert!(both.contains(&false));
+    assert!(!sorted(4097).contains(&false));
+}
+
+const PRODUCTS: &str = "entry p [b][n][d] (K: [b][n][d]f32) (V: [b][n][d]f32) : [b][d][d]f32 =
+    map2 (\\k v -> map (\\x -> map (\\y -> sum (map2 (*) x y)) (transpose (map (map exp) k))) (transpose v)) K V";
+
+#[test]
+fn operands_of_products_of_a_batch_are_computed_before() {
+    let all = forms(PRODUCTS, &[("b", 4), ("n", 512), ("d", 64)]);
+    let products = |f: &Term| {
+        let text = f.to_string();
+        text.contains("reduce") && text.contains("exp")
+    };
+    // No factor of the program computes operands and their products.
+    let mixed = all[0].chain().into_iter().filter(|f| f.args().len() == 1).any(|f| products(&f));
+    assert!(!mixed, "{}", all[0]);
+}
+
+#[test]
+fn parts_of_the_long_products_of_a_batch_are_one_batch() {
+    let of = |n| with("split n_parts", &forms(PRODUCTS, &[("b", 4), ("n", n), ("d", 64)]));
+    assert!(of(4096).contains(&true));
+    assert!(!of(64).contains(&true));
+}
