@@ -98,7 +98,15 @@ pub struct DeviceInfo {
     pub capabilities: Capabilities,
 }
 
+/// Arrays in local and private memory begin at multiples of this number of bytes, so that any vector of OpenCL may be at their beginning.
+pub const ARRAY_ALIGNMENT: usize = 64;
+
 impl DeviceInfo {
+    /// Bytes of local memory that the arrays of a kernel may have: drivers add as much as their alignment may take.
+    pub fn local_bytes_of_arrays(&self) -> u64 {
+        self.local_mem_bytes.saturating_sub(ARRAY_ALIGNMENT as u64)
+    }
+
     /// Returns `NAME (PLATFORM)`, for messages.
     pub fn label(&self) -> String {
         format!("{} ({})", self.name, self.platform)

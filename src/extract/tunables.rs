@@ -84,7 +84,7 @@ impl Target {
             search,
             streams: model.may_stream(),
             units,
-            local: device.local_mem_bytes as f64,
+            local: device.local_bytes_of_arrays() as f64,
             widths: [2, 4, 8, 16].into_iter().filter(|w| *w <= useful && (gpu || *w > 2)).collect(),
         }
     }

@@ -42,7 +42,7 @@ impl DeviceLimits {
         DeviceLimits {
             max_work_group_size: device.max_work_group_size,
             max_item_sizes: device.max_work_item_sizes,
-            local_mem_bytes: usize::try_from(device.local_mem_bytes).unwrap_or(usize::MAX),
+            local_mem_bytes: usize::try_from(device.local_bytes_of_arrays()).unwrap_or(usize::MAX),
             sub_group: device.capabilities.sub_group as usize,
             compute_units: device.compute_units as usize,
             // A CPU broadcasts a scalar from memory to all lanes at no cost; broadcasting one lane

@@ -338,8 +338,7 @@ impl Program {
     }
 }
 
-/// Arrays in local and private memory begin at multiples of this number of bytes, so that any vector of OpenCL may be at their beginning.
-pub const ARRAY_ALIGNMENT: usize = 64;
+pub use crate::device::ARRAY_ALIGNMENT;
 
 impl Kernel {
     /// Bytes of local memory of one work-group, in which each array begins at a multiple of [`ARRAY_ALIGNMENT`].

@@ -155,6 +155,7 @@ mod tests {
     use crate::kernel::ir::ElemTy;
     use crate::kernel::ir::index::Var;
     use crate::lang::types::ScalarType;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_stage_before_the_first_load_loads_itself() {
@@ -181,7 +182,7 @@ mod tests {
             streaming: false,
             body: vec![stage(vec![branch.clone()]), stage(vec![store(1)]), stage(vec![store(2)])],
         };
-        let mut fresh = Fresh::after(&k, &Default::default());
+        let mut fresh = Fresh::after(&k, &BTreeSet::new());
         across_stages(&mut k, &mut fresh);
         // The first stage is as it was; the second one keeps the value for the third.
         assert_eq!(k.body[0], stage(vec![branch]));
