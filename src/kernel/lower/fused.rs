@@ -6,6 +6,7 @@ use super::view::{Shape, Step, View};
 use crate::calculus::nesting::is_pure;
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Space, Term, TypeError};
+use crate::calculus::ty::Ty;
 use crate::kernel::ir::index::{Index, Var};
 
 impl Lowerer {
@@ -29,7 +30,9 @@ impl Lowerer {
             let [a, b] = [0, 1].map(|k| self.fused_with(statements, &f.args()[k].chain(), &mid));
             return Ok(View::pair(a?, b?));
         }
-        if !is_elementwise(f) {
+        // A single value is computed once. Between kernels, it is computed where it is read.
+        let single = !matches!(f.ty().cod, Ty::Array(..)) && self.context != Context::Host;
+        if single || !is_elementwise(f) {
             return self.read(factors, x);
         }
         let inner = self.fused_chain(statements, rest, x)?;

@@ -19,6 +19,9 @@ enum Cut<'a> {
     Slice(&'a Slice),
 }
 
+/// The most elements of a column that a work-item has in registers.
+const SHORT_COLUMN: i64 = 8;
+
 pub fn array(n: &Size, element: &Ty) -> Ty {
     Ty::Array(n.clone(), Rc::new(element.clone()))
 }
@@ -174,7 +177,10 @@ impl<'a> Checker<'a> {
         let value = self.shared(value, "new", &mut lets);
         if let Some(indices) = indices_and_wholes(&shared) {
             let wholes = indices.iter().filter(|i| i.is_none()).count();
-            if (in_item || of_host) && wholes <= 1 {
+            // A work-item has a short column in registers, which have no computed places.
+            let is_short = |n: Size| n.as_constant().is_some_and(|n| n <= SHORT_COLUMN);
+            let short = wholes == 1 && self.sliced(&value, span).is_ok_and(|(n, _)| is_short(n));
+            if of_host && wholes <= 1 || in_item && (wholes == 0 || wholes == 1 && !short) {
                 let node = self.scattered(array, &indices, value, span)?;
                 return self.defining(node, lets);
             }
