@@ -262,8 +262,8 @@ pub enum Prim {
     Histogram,
     /// `; k; is, vs`.
     CountingSort,
-    /// `; ; xs`: whether each element of `xs` is compared with all others, where a definition knows another way as well. The
-    /// answer changes no value; elaboration decides.
+    /// `; ; xs`: whether `xs` counts as short, where one way is better for short arrays, and another for long ones. The answer
+    /// changes no value; elaboration decides.
     Few,
     /// `; n;`: the element type is the result's.
     Iota,

@@ -28,6 +28,18 @@ fn few_elements_are_compared_with_each_other() {
     assert!(!sorted(4097).contains(&false));
 }
 
+#[test]
+fn columns_of_small_matrices_are_choices() {
+    let text = "entry c [b][k] (A: [b][k][k]f32) = map (\\X ->
+        loop L = X for j < k do L with [:, j] <- map (\\x -> x / 2) L[j]) A";
+    let scattered = |k| with("scatter", &forms(text, &[("b", 4), ("k", k)]));
+    assert!(!scattered(5).contains(&true));
+    let both = scattered(6);
+    assert_eq!(both.first(), Some(&true));
+    assert!(both.contains(&false));
+    assert!(!scattered(65).contains(&false));
+}
+
 const PRODUCTS: &str = "entry p [b][n][d] (K: [b][n][d]f32) (V: [b][n][d]f32) : [b][d][d]f32 =
     map2 (\\k v -> map (\\x -> map (\\y -> sum (map2 (*) x y)) (transpose (map (map exp) k))) (transpose v)) K V";
 

@@ -25,14 +25,7 @@ pub(super) fn cut(t: &Term, env: &SizeEnv) -> Result<Term, TypeError> {
         let args = f.args().iter().map(|a| cut(a, env)).collect::<Result<Vec<_>, _>>()?;
         let f = f.with_args(args)?;
         done = if let Some((user, fork, views)) = stages(&f, env) {
-            let before = match views.is_empty() {
-                true => done,
-                false => {
-                    let views = Term::of_chain(&views)?;
-                    build::compose(&build::map(MapKind::Plain, &f.sizes()[0], &views)?, &done)?
-                }
-            };
-            after(&f, &user, &fork, &before, env)?
+            after(&f, &user, &fork, &build::mapped(&f.sizes()[0], &views, &done)?, env)?
         } else if let Some((user, product)) = reduced_product(&f, env) {
             let each =
                 |part: &[Term]| build::map(MapKind::Plain, &f.sizes()[0], &Term::of_chain(part)?);

@@ -167,6 +167,14 @@ pub(super) fn map(kind: MapKind, n: &Size, f: &Term) -> Built {
     Term::new(Op::Map(kind), vec![n.clone()], vec![], vec![f.clone()])
 }
 
+/// Builds the plain map of the composition of `factors`, of which there may be none, after a term.
+pub(super) fn mapped(n: &Size, factors: &[Term], before: &Term) -> Built {
+    if factors.is_empty() {
+        return Ok(before.clone());
+    }
+    compose(&map(MapKind::Plain, n, &Term::of_chain(factors)?)?, before)
+}
+
 /// Applies the operator with these written sizes after a term.
 pub(super) fn apply(op: Op, written: &[Size], args: Vec<Term>, f: &Term) -> Built {
     compose(&Term::on(op, written, &f.ty().cod, args)?, f)

@@ -39,17 +39,17 @@ pub(super) struct Enter<'s, 'a> {
     inside: usize,
     /// Number of expressions translated; those of an `iterate` count once for each step.
     expressions: usize,
-    /// The most elements of an array of which each is compared with all others ([`Prim::Few`]).
+    /// The most elements of an array that counts as short ([`Prim::Few`]).
     few: u64,
     /// Whether there are arrays for which that could be decided otherwise.
     undecided: bool,
 }
 
-/// So many elements are compared with each other in any program: registers hold them.
+/// An array of so many elements always counts as short: registers hold it.
 const ALWAYS_FEW: u64 = 32;
 
-/// At most so many elements are compared with each other in another form of a program: beyond, no device is so parallel that the
-/// square of the number of elements is worth it.
+/// An array of at most so many elements counts as short in another form of a program: beyond, no device is so parallel that work on
+/// all pairs of elements is worth it.
 const PERHAPS_FEW: u64 = 4096;
 
 impl<'s, 'a> Enter<'s, 'a> {
@@ -67,8 +67,8 @@ impl<'s, 'a> Enter<'s, 'a> {
         }
     }
 
-    /// Returns the expression with the elements of longer arrays compared with each other; `None` if there are no such arrays.
-    pub(super) fn with_comparisons(&mut self, e: &Expr) -> Result<Option<Ex>> {
+    /// Returns the expression where longer arrays count as short, too; `None` if there are no such arrays.
+    pub(super) fn with_more_short(&mut self, e: &Expr) -> Result<Option<Ex>> {
         if !self.undecided {
             return Ok(None);
         }

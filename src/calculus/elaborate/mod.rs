@@ -114,7 +114,7 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         inputs.push((p.name.clone(), p.ty.clone(), ty));
     }
     let body = enter.expr(&entry.body)?;
-    let compared = enter.with_comparisons(&entry.body)?;
+    let short = enter.with_more_short(&entry.body)?;
     let mut next = enter.names();
     let mut fresh = || {
         next += 1;
@@ -126,9 +126,9 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         invariant::rows(body, &mut fresh)
     };
     let body = prepared(body);
-    let compared = compared.map(prepared);
+    let short = short.map(prepared);
     let unbranched =
-        branches::reductions_first(compared.as_ref().unwrap_or(&body), &mut fresh).or(compared);
+        branches::reductions_first(short.as_ref().unwrap_or(&body), &mut fresh).or(short);
     let whole = unbranched.as_ref().unwrap_or(&body);
     let products = contractions::as_products(whole, sizes.env(), &mut fresh).or(unbranched);
     let whole = products.as_ref().unwrap_or(&body);

@@ -126,27 +126,21 @@ fn with_its_views(f: &Term, before: &Term) -> Result<Option<(Term, Term)>, TypeE
 /// Returns the map over a dimension of a function that computes a product in parts. The parts of all products are one batch.
 fn one_batch(n: &Size, inner: &Term) -> Built {
     let chain = inner.chain();
-    let each = |n: &Size, f: &[Term]| build::map(MapKind::Plain, n, &Term::of_chain(f)?);
     let is_batch = |f: &Term| {
         let product = f.args().first().map(Term::chain).unwrap_or_default();
         *f.op() == Op::Map(MapKind::Plain)
             && product.last().is_some_and(|f| *f.op() == Op::Cross)
             && build::reduces(f)
     };
-    let Some(at) = chain.iter().position(is_batch) else { return each(n, &chain) };
-    let (batch, product) = (&chain[at], &chain[at].args()[0]);
-    let parts = &batch.sizes()[0];
-    let mut done = match chain.get(at + 1..) {
-        None | Some([]) => Term::id(&Ty::array(n, &batch.ty().dom)),
-        Some(before) => each(n, before)?,
+    let Some(at) = chain.iter().position(is_batch) else {
+        return build::map(MapKind::Plain, n, inner);
     };
-    done = build::view(Op::Join, &done)?;
-    done = build::compose(&build::map(MapKind::Plain, &n.mul(parts), product)?, &done)?;
-    done = build::apply(Op::Split, std::slice::from_ref(parts), vec![], &done)?;
-    match chain.get(..at) {
-        None | Some([]) => Ok(done),
-        Some(after) => build::compose(&each(n, after)?, &done),
-    }
+    let (parts, product) = (&chain[at].sizes()[0], &chain[at].args()[0]);
+    let all = Term::id(&Ty::array(n, &inner.ty().dom));
+    let all = build::view(Op::Join, &build::mapped(n, &chain[at + 1..], &all)?)?;
+    let all = build::compose(&build::map(MapKind::Plain, &n.mul(parts), product)?, &all)?;
+    let all = build::apply(Op::Split, std::slice::from_ref(parts), vec![], &all)?;
+    build::mapped(n, &chain[..at], &all)
 }
 
 /// Returns `map (map h . zip)` and `bimap (map (map p)) (map (map q))` of `map (map (h . bimap p q) . zip)`, if `p` or `q` is the

@@ -19,9 +19,6 @@ enum Cut<'a> {
     Slice(&'a Slice),
 }
 
-/// The most elements of a column that a work-item has in registers.
-const SHORT_COLUMN: i64 = 8;
-
 pub fn array(n: &Size, element: &Ty) -> Ty {
     Ty::Array(n.clone(), Rc::new(element.clone()))
 }
@@ -177,12 +174,18 @@ impl<'a> Checker<'a> {
         let value = self.shared(value, "new", &mut lets);
         if let Some(indices) = indices_and_wholes(&shared) {
             let wholes = indices.iter().filter(|i| i.is_none()).count();
-            // A work-item has a short column in registers, which have no computed places.
-            let is_short = |n: Size| n.as_constant().is_some_and(|n| n <= SHORT_COLUMN);
-            let short = wholes == 1 && self.sliced(&value, span).is_ok_and(|(n, _)| is_short(n));
-            if of_host && wholes <= 1 || in_item && (wholes == 0 || wholes == 1 && !short) {
+            if of_host && wholes <= 1 || in_item && wholes == 0 {
                 let node = self.scattered(array, &indices, value, span)?;
                 return self.defining(node, lets);
+            }
+            // A work-item has a small matrix in registers, which have no computed places.
+            if in_item && wholes == 1 {
+                let few = self.is_few(array.clone(), indices.len(), span)?;
+                let all = self.changed(array.clone(), &shared, vec![], value.clone(), span, env)?;
+                let some = self.scattered(array, &indices, value, span)?;
+                let ty = all.ty.clone();
+                let kind = NodeKind::If(Box::new(few), Box::new(all), Box::new(some));
+                return self.defining(Node::new(kind, ty, span), lets);
             }
         }
         let node = self.changed(array, &shared, vec![], value, span, env)?;

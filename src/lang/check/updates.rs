@@ -101,14 +101,7 @@ impl Checker<'_> {
             let row = inner.iter().rev().fold(element.clone(), |t, n| array(n, &t));
             array(outer, &row)
         };
-        let (mut flat, mut outer) = (node, Size::constant(1));
-        for (k, n) in lengths.iter().enumerate() {
-            outer = outer.mul(n);
-            if k > 0 {
-                let ty = nested(&outer, lengths.get(k + 1..).unwrap_or_default());
-                flat = pattern(Prim::Join, vec![], vec![flat], ty, span);
-            }
-        }
+        let flat = self.flat(node, lengths.len(), span)?;
         let args = vec![flat, places, values];
         let mut out = pattern(Prim::Scatter, vec![], args, array(&all, &element), span);
         for k in (1..lengths.len()).rev() {
@@ -119,6 +112,21 @@ impl Checker<'_> {
             out = pattern(Prim::Split, vec![n], vec![out], ty, span);
         }
         Ok(out)
+    }
+
+    /// Returns the elements of an array with this number of dimensions, row by row.
+    fn flat(&self, node: Node, dimensions: usize, span: Span) -> Res<Node> {
+        (1..dimensions).try_fold(node, |node, _| {
+            let (n, row) = self.sliced(&node, span)?;
+            let (m, element) = self.sliced(&node.stand_in(row), span)?;
+            Ok(pattern(Prim::Join, vec![], vec![node], array(&n.mul(&m), &element), span))
+        })
+    }
+
+    /// Returns whether an array with this number of dimensions counts as short.
+    pub fn is_few(&self, node: Node, dimensions: usize, span: Span) -> Res<Node> {
+        let all = self.flat(node, dimensions, span)?;
+        Ok(pattern(Prim::Few, vec![], vec![all], Ty::Scalar(ScalarType::Bool), span))
     }
 
     /// Returns the place of an element among all elements, row by row; -1 if an index is outside its dimension. `along` is a
