@@ -156,7 +156,7 @@ pub struct SessionArgs {
     #[arg(long)]
     pub unchecked: bool,
     /// Which changes to float arithmetic are allowed.
-    #[arg(long, value_enum, default_value = "exact")]
+    #[arg(long, value_enum, default_value = "contract")]
     pub float: FloatArg,
     /// How many candidates are measured; with 0, the cost model alone ranks them [default: 40].
     #[arg(long, value_name = "N")]
@@ -189,8 +189,20 @@ pub struct SessionArgs {
 pub enum FloatArg {
     /// Only the order of a reduction may change.
     Exact,
-    /// Also contraction to fma, reciprocals and similar changes.
+    /// Also the contraction of a product and a sum to fma.
+    Contract,
+    /// Also reciprocals and similar changes that hold up to rounding.
     Relaxed,
+}
+
+impl From<FloatArg> for Float {
+    fn from(f: FloatArg) -> Float {
+        match f {
+            FloatArg::Exact => Float::Exact,
+            FloatArg::Contract => Float::Contract,
+            FloatArg::Relaxed => Float::Relaxed,
+        }
+    }
 }
 
 /// A strategy on the command line.
@@ -289,10 +301,7 @@ impl SessionArgs {
 
     /// Makes the session that these arguments describe.
     pub fn session(&self) -> Result<Session> {
-        let float = match self.float {
-            FloatArg::Exact => Float::Exact,
-            FloatArg::Relaxed => Float::Relaxed,
-        };
+        let float = self.float.into();
         let mut limits = Limits::default();
         limits.build_time = self.build_timeout.unwrap_or(limits.build_time);
         limits.run_time = self.run_timeout.unwrap_or(limits.run_time);

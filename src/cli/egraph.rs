@@ -64,7 +64,7 @@ enum Format {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
-    let session = Session { rules: rule_set(&args.rules, Float::Exact)?, ..Session::new()? };
+    let session = Session { rules: rule_set(&args.rules, Float::default())?, ..Session::new()? };
     let program = program(&args.program, &session.rules)?;
     let mut request = Request::default();
     request.sizes.extend(args.sizes.iter().cloned());

@@ -6,7 +6,7 @@ use super::out::{Done, Out, Stop};
 use crate::diag::{Code, Diagnostic, Interrupt, Limits, Result};
 use crate::rules::check::Check;
 use crate::session::fuzz::{Finding, Fuzz, Tally, Watcher};
-use crate::session::{Device, Float, Session, check_own_rules, rule_set};
+use crate::session::{Device, Session, check_own_rules, rule_set};
 use crate::tune::worker::Worker;
 use serde_json::json;
 use std::io::{self, Write};
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     rules: Vec<PathBuf>,
     /// Which changes to float arithmetic are allowed.
-    #[arg(long, value_enum, default_value = "exact")]
+    #[arg(long, value_enum, default_value = "contract")]
     float: FloatArg,
     /// The longest time that a candidate may take to build, in seconds.
     #[arg(long, default_value = "60", value_name = "S", value_parser = seconds)]
@@ -80,10 +80,7 @@ fn minutes(text: &str) -> std::result::Result<Duration, String> {
 
 impl Args {
     fn session(&self) -> Result<Session> {
-        let float = match self.float {
-            FloatArg::Exact => Float::Exact,
-            FloatArg::Relaxed => Float::Relaxed,
-        };
+        let float = self.float.into();
         let rules = rule_set(&self.rules, float)?;
         check_own_rules(&rules, Check::default())?;
         Ok(Session {

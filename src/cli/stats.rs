@@ -9,7 +9,7 @@ use crate::diag::Result;
 use crate::rules::check::Check;
 use crate::session::generate::Generator;
 use crate::session::{
-    Device, Float, Program, Request, RuleUse, RuleUses, Session, check_own_rules, rule_set,
+    Device, Program, Request, RuleUse, RuleUses, Session, check_own_rules, rule_set,
 };
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long)]
     trust_laws: bool,
     /// Which changes to float arithmetic are allowed.
-    #[arg(long, value_enum, default_value = "exact")]
+    #[arg(long, value_enum, default_value = "contract")]
     float: FloatArg,
 }
 
@@ -103,10 +103,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
 
 /// Makes a session for saturation and the cost model. Nothing is measured.
 fn session(args: &Args) -> Result<Session> {
-    let float = match args.float {
-        FloatArg::Exact => Float::Exact,
-        FloatArg::Relaxed => Float::Relaxed,
-    };
+    let float = args.float.into();
     let rules = rule_set(&args.rules.rules, float)?;
     if !args.trust_rules {
         check_own_rules(&rules, Check::default())?;

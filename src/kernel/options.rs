@@ -84,7 +84,10 @@ pub struct Options {
     pub unroll: usize,
     /// Preferred work-group size of `mapGlb` kernels.
     pub global_group: usize,
-    /// Whether the OpenCL compiler may contract and reassociate floating-point operations.
+    /// Whether a product and a sum may become one `fma`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contract: bool,
+    /// Whether floating-point operations may be reassociated.
     pub relaxed: bool,
     /// Whether data-dependent indices and divisors are used without checks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -100,6 +103,7 @@ impl Options {
             private_elements: limits.private_elements,
             unroll: limits.unroll,
             global_group: 64,
+            contract: false,
             relaxed: false,
             unchecked: false,
         }

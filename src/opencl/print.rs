@@ -51,7 +51,7 @@ pub fn print(program: &Program) -> HostPlan {
     if sub_groups {
         source.push_str("#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n");
     }
-    if !program.relaxed {
+    if !program.contract {
         source.push_str("#pragma OPENCL FP_CONTRACT OFF\n");
     }
     for t in powers.into_inner() {
@@ -90,11 +90,9 @@ pub fn print(program: &Program) -> HostPlan {
         source,
         options: [
             if sub_groups { SUB_GROUP_OPTIONS } else { "-cl-std=CL1.2" },
-            if program.relaxed {
-                " -cl-mad-enable -cl-no-signed-zeros -cl-denorms-are-zero"
-            } else {
-                ""
-            },
+            // Some compilers contract only if `mad` is allowed, which is as accurate as `fma` on today's devices.
+            if program.contract { " -cl-mad-enable" } else { "" },
+            if program.relaxed { " -cl-no-signed-zeros -cl-denorms-are-zero" } else { "" },
         ]
         .concat(),
         buffers,

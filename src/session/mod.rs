@@ -163,9 +163,9 @@ impl Session {
     /// Never for a tested build: the shipped rules are checked by a test.
     pub fn new() -> Result<Session> {
         Ok(Session {
-            rules: rule_set::<&str>(&[], Float::Exact)?,
+            rules: rule_set::<&str>(&[], Float::default())?,
             limits: Limits::default(),
-            float: Float::Exact,
+            float: Float::default(),
             device: Device::None,
             cost_model: None,
             budget: Session::BUDGET,
@@ -224,6 +224,7 @@ impl Session {
     /// Returns the options of the code generator.
     fn options(&self, name: &str, device: &DeviceInfo) -> Options {
         let mut options = Options::new(name, DeviceLimits::of(device), &self.limits);
+        options.contract = self.float != Float::Exact;
         options.relaxed = self.float == Float::Relaxed;
         options.unchecked = self.unchecked;
         if device.kind == DeviceKind::Gpu {

@@ -16,9 +16,11 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Float {
     /// Only the order of reductions.
-    #[default]
     Exact,
-    /// Also contraction to `fma`, reciprocals and the like.
+    /// Also the contraction of a product and a sum to `fma`, as the C language allows. It loses no accuracy.
+    #[default]
+    Contract,
+    /// Also what holds only up to rounding: reciprocals, sums in another order, and the like.
     Relaxed,
 }
 
@@ -27,13 +29,23 @@ impl Float {
     pub fn name(self) -> &'static str {
         match self {
             Float::Exact => "exact",
+            Float::Contract => "contract",
             Float::Relaxed => "relaxed",
         }
     }
 
     /// Returns the mode with this name; [`Float::Exact`] for an unknown name.
     pub fn named(name: &str) -> Float {
-        if name == Float::Relaxed.name() { Float::Relaxed } else { Float::Exact }
+        let known = [Float::Contract, Float::Relaxed];
+        known.into_iter().find(|f| f.name() == name).unwrap_or(Float::Exact)
+    }
+
+    /// Whether rules of this law may be used.
+    pub fn allows(self, law: Law) -> bool {
+        match law {
+            Law::Exact | Law::Reassoc => true,
+            Law::Approx => self == Float::Relaxed,
+        }
     }
 }
 
@@ -58,7 +70,7 @@ pub fn read(path: &Path) -> Result<Arc<Source>> {
 /// - a file, a shipped theme (`lowering`) or a shipped rule: added to the base, replacing rules of the same name;
 /// - `-NAME`: the set, theme or rule is left out.
 ///
-/// With [`Float::Exact`], rules that hold only approximately are left out.
+/// Rules of a law that `float` does not allow are left out.
 ///
 /// # Errors
 /// When a name is unknown, a file cannot be read, or a rule does not parse or type-check.
@@ -102,12 +114,7 @@ pub fn rule_set<P: AsRef<Path>>(specs: &[P], float: Float) -> Result<RuleSet> {
         }
     }
     set.retain(|r| !dropped.iter().any(|d| d.get(&r.name).is_some()));
-    if float == Float::Exact {
-        set.retain(|r| match r.law {
-            Law::Exact | Law::Reassoc => true,
-            Law::Approx => false,
-        });
-    }
+    set.retain(|r| float.allows(r.law));
     Ok(set)
 }
 

@@ -162,7 +162,7 @@ fn why_not_tells_what_is_missing() {
     );
     let args = format!("{ASUM} --rules {rules} --why-not near");
     let said = p.run(&args).ok().stdout();
-    assert!(said.contains("it is approx, and the float mode is exact"), "{said}");
+    assert!(said.contains("it is approx, and the float mode is contract"), "{said}");
     assert!(p.run(&format!("{args} --float relaxed")).ok().stdout().contains("It applied: in "));
 }
 

@@ -782,7 +782,7 @@ impl Walk<'_> {
             *ops.entry(key).or_insert(0.0) += *count;
             *ops_held.entry(key).or_insert(0.0) += *count * held;
         }
-        if self.program.relaxed {
+        if self.program.contract {
             fuse(&mut ops);
             fuse(&mut ops_held);
         }

@@ -284,7 +284,9 @@ pub struct Program {
     pub kernels: Vec<Kernel>,
     /// The steps of the host.
     pub control: Vec<Control>,
-    /// Whether the OpenCL compiler may contract and reassociate floating-point operations.
+    /// Whether the OpenCL compiler may contract a product and a sum to one `fma`.
+    pub contract: bool,
+    /// Whether it may reassociate floating-point operations.
     pub relaxed: bool,
 }
 

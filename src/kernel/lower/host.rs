@@ -68,6 +68,7 @@ pub fn program(
             scalars: args,
             kernels: vec![],
             control: vec![],
+            contract: options.contract,
             relaxed: options.relaxed,
         },
         choices: vec![],

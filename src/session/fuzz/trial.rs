@@ -11,10 +11,10 @@ use crate::calculus::value::{Tolerance, Value, compare_values};
 use crate::diag::{self, Code, Diagnostic, Limits, Result, Source};
 use crate::extract;
 use crate::kernel::{self, Options};
-use crate::rules::{Law, Library, RuleSet};
+use crate::rules::{Library, RuleSet};
 use crate::saturate::saturate_apart;
 use crate::session::generate::Generator;
-use crate::session::{Bound, Float, Program, Request, inputs};
+use crate::session::{Bound, Program, Request, inputs};
 use crate::tune::reference::Reference;
 use crate::tune::variant::{Variant, reason};
 use crate::tune::worker::{Worker, WorkerError};
@@ -192,9 +192,7 @@ impl Trial<'_> {
             let themes = ["partials", "warp", "thesis", "primitive", "pairs"];
             let more = library.theme(themes[rng.random_range(0..themes.len())]);
             rules.extend(&more.unwrap_or_default());
-            if session.float == Float::Exact {
-                rules.retain(|r| r.law != Law::Approx);
-            }
+            rules.retain(|r| session.float.allows(r.law));
         }
         let share = [0.0, 0.0, 0.05, 0.2, 0.5][rng.random_range(0..5)];
         let dropped: Vec<String> = rules

@@ -325,7 +325,7 @@ impl Session {
             let text = format!("patsat {} made the plan, and this is {version}", plan.version);
             warnings.push(dated(text).help("this may find a better one: `optimize` again"));
         }
-        if plan.float == "exact" && self.float.name() != plan.float {
+        if self.float == super::Float::Relaxed && self.float.name() != plan.float {
             let text = format!(
                 "the plan's kernels keep {} arithmetic: `--float` has no effect on them",
                 plan.float

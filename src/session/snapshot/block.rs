@@ -283,6 +283,7 @@ fn options(words: &[(&str, Span)], wrong: &dyn Fn(Span, String) -> Diagnostic) -
                     }
                 }
                 "float" if value == "exact" => out.float = Float::Exact,
+                "float" if value == "contract" => out.float = Float::Contract,
                 "float" if value == "relaxed" => out.float = Float::Relaxed,
                 _ => return Err(unknown(wrong(span, format!("`{word}` is no option"))).into()),
             },
@@ -295,6 +296,6 @@ fn options(words: &[(&str, Span)], wrong: &dyn Fn(Span, String) -> Diagnostic) -
 fn unknown(d: Diagnostic) -> Diagnostic {
     d.help(
         "the options are `entry=NAME`, `size NAME=NUMBER ...`, `model=NAME`, `rules=NAME,...`, \
-         `float=relaxed` and `no-rewrite`",
+         `float=MODE` and `no-rewrite`",
     )
 }

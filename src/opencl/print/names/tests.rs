@@ -50,6 +50,7 @@ fn text(body: Block) -> String {
         scalars: vec![],
         kernels: vec![kernel],
         control: vec![],
+        contract: false,
         relaxed: false,
     };
     let source = print(&program).source;
