@@ -5,6 +5,7 @@
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
 use super::counting::{self, Known};
+use super::loops_out;
 use super::sizes::{Sizes, nest};
 use super::{inner_problem, problem};
 use crate::calculus::scalar::Lit;
@@ -408,7 +409,11 @@ impl<'s, 'a> Enter<'s, 'a> {
             Type::Array(n, _) => Some(self.sizes.closed(n)),
             _ => None,
         };
-        let arrays = self.inside == 0 && value.ty.has_array();
+        // The steps of a long array may be kernels, even inside of a map.
+        let arrays = match self.inside {
+            0 => value.ty.has_array(),
+            _ => loops_out::is_long(&value.ty, self.sizes.env()),
+        };
         if keeps && steps > if arrays { MAX_ARRAY_STEPS } else { MAX_STEPS } {
             let before = name.as_ref().map(|n| (n, self.sizes.step(n, length)));
             let count = Ty::Scalar(ScalarType::I64);

@@ -33,6 +33,7 @@ mod invariant;
 mod leaf;
 mod leaves;
 mod lift;
+mod loops_out;
 mod natural;
 mod nests;
 mod parts;
@@ -137,11 +138,12 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let flat = flat.or(apart);
     let digits = digits::sorts_by_digits(flat.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
     let other = digits.or(flat);
+    let outer = loops_out::out_of_maps(other.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
     let again = again::computed_again(other.as_ref().unwrap_or(&body), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
     let mut forms = vec![];
-    for body in [Some(body), other, again].into_iter().flatten() {
+    for body in [Some(body), other, outer, again].into_iter().flatten() {
         let body = interchange::interchange(body, &mut fresh);
         let term = bracket::Bracket::new(fresh().0).term(&body, &core::Layout::Unit)?;
         let made = normal_forms(&term, &mut env);
