@@ -1,21 +1,58 @@
-//! Operations on memory as one step: built-in functions for integers, and functions of our own for floats, which OpenCL
-//! C 1.2 does not have.
+//! Operations on memory as one step.
 
 use crate::kernel::ATOMICS_64;
-use crate::kernel::ir::{Mem, Program, Stmt};
+use super::types::c_type;
+use crate::kernel::ir::{ElemTy, Mem, Program, Stmt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::collections::BTreeSet;
 
-/// Returns the name of the function that combines a value with an element; `None` if there is none.
-fn function(op: ScalarOp, t: ScalarType, m: Mem) -> Option<String> {
-    let name = name(op)?;
-    match t {
-        ScalarType::I32 | ScalarType::U32 => Some(format!("atomic_{name}")),
-        ScalarType::I64 | ScalarType::U64 => Some(format!("atom_{name}")),
-        ScalarType::F32 => Some(format!("float_{name}_{}", space(m))),
-        ScalarType::F64 => Some(format!("double_{name}_{}", space(m))),
-        _ => None,
+/// An operation on elements of one type in one memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Atomic {
+    op: &'static str,
+    ty: ScalarType,
+    space: &'static str,
+}
+
+impl Atomic {
+    fn of(op: ScalarOp, ty: ScalarType, m: Mem) -> Option<Atomic> {
+        let known = matches!(
+            ty,
+            ScalarType::I32
+                | ScalarType::U32
+                | ScalarType::I64
+                | ScalarType::U64
+                | ScalarType::F32
+                | ScalarType::F64
+        );
+        Some(Atomic { op: name(op).filter(|_| known)?, ty, space: space(m) })
+    }
+
+    fn is_wide(self) -> bool {
+        self.ty.bytes() == 8
+    }
+
+    /// The prefix of the built-in functions for this width.
+    fn prefix(self) -> &'static str {
+        if self.is_wide() { "atom" } else { "atomic" }
+    }
+
+    /// The name of the function that combines a value with an element.
+    fn function(self) -> String {
+        format!("{}_{}_{}", c_type(ElemTy::scalar(self.ty)), self.op, self.space)
+    }
+
+    /// The operation on two values.
+    fn of_values(self, a: &str, b: &str) -> String {
+        match self.op {
+            "add" => format!("{a} + {b}"),
+            "and" => format!("{a} & {b}"),
+            "or" => format!("{a} | {b}"),
+            "xor" => format!("{a} ^ {b}"),
+            op if self.ty.is_float() => format!("f{op}({a}, {b})"),
+            op => format!("{op}({a}, {b})"),
+        }
     }
 }
 
@@ -37,39 +74,98 @@ fn space(m: Mem) -> &'static str {
 
 /// Returns the statement that combines `value` with the element at `place`.
 pub(super) fn statement(op: ScalarOp, t: ScalarType, m: Mem, place: &str, value: &str) -> String {
-    let function = function(op, t, m).unwrap_or_default();
+    let function = Atomic::of(op, t, m).map(Atomic::function).unwrap_or_default();
     format!("{function}(&{place}, {value});")
 }
 
 /// Returns the extensions that the kernels of a program need, and the functions that they call.
 pub(super) fn functions(program: &Program) -> String {
-    let (mut used, mut wide) = (BTreeSet::new(), false);
+    let mut used = BTreeSet::new();
     for s in program.kernels.iter().flat_map(|k| &k.body) {
         s.visit(&mut |s| {
             if let Stmt::Atomic(op, m, _, e) = s {
-                let t = e.ty().scalar;
-                wide |= t.bytes() == 8;
-                if t.is_float() {
-                    used.insert((t == ScalarType::F64, name(*op), space(*m)));
-                }
+                used.extend(Atomic::of(*op, e.ty().scalar, *m));
             }
         });
     }
+    let wide = used.iter().any(|a| a.is_wide());
     let extensions = ATOMICS_64.iter().filter(|_| wide);
     let extensions = extensions.map(|e| format!("#pragma OPENCL EXTENSION {e} : enable\n"));
-    let functions = used.into_iter();
-    let functions = functions.filter_map(|(wide, op, space)| Some(on_floats(wide, op?, space)));
-    extensions.chain(functions).collect()
+    let runs = if used.is_empty() { "" } else { RUNS };
+    extensions.chain([runs.to_owned()]).chain(used.into_iter().map(definition)).collect()
 }
 
-/// The operation on floats, of 64 bits if `wide` is set: tries again while another work-item changes the element. The first read
-/// is atomic, too: a plain one would race with updates. The compiler of NVIDIA, which says who it is by a macro, gets the
-/// device's own addition.
-fn on_floats(wide: bool, op: &str, space: &str) -> String {
-    let (t, int, prefix) =
-        if wide { ("double", "long", "atom") } else { ("float", "int", "atomic") };
-    let next =
-        if op == "add" { format!("as_{t}(seen) + x") } else { format!("f{op}(as_{t}(seen), x)") };
+/// Functions that find the runs of neighbouring lanes of a warp with equal keys, in the instructions of NVIDIA.
+const RUNS: &str = r#"
+#ifdef __NV_CL_C_VERSION
+int lane_number(void) {
+    int lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+}
+
+int lane_up(int x, int distance) {
+    int y;
+    asm volatile("shfl.sync.up.b32 %0, %1, %2, 0, 0xffffffff;" : "=r"(y) : "r"(x), "r"(distance));
+    return y;
+}
+
+uint run_starts(uint key, int lane) {
+    uint active, starts;
+    asm volatile("activemask.b32 %0;" : "=r"(active));
+    if (active != 0xffffffffu) return 0xffffffffu;
+    const int before = lane_up((int)key, 1);
+    const int first = lane == 0 || before != (int)key;
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(starts) : "r"(first));
+    return starts;
+}
+#endif
+"#;
+
+/// The function of an operation.
+///
+/// With the compiler of NVIDIA, which says who it is by a macro, the lanes of a warp whose neighbours change the same element combine
+/// their values first, and the last of each run changes the element: elements that are changed by many work-items at the same time
+/// (sorted keys, few bins) would else be changed one work-item at a time. A warp of which half of the lanes or more have
+/// neighbours with other elements goes on as it is.
+fn definition(a: Atomic) -> String {
+    let t = c_type(ElemTy::scalar(a.ty));
+    let (space, function) = (a.space, a.function());
+    let up = match a.is_wide() {
+        false => format!("as_{t}(lane_up(as_int(x), d))"),
+        true => format!("as_{t}((int2)(lane_up(as_int2(x).x, d), lane_up(as_int2(x).y, d)))"),
+    };
+    let (shift, both) = (a.ty.bytes().ilog2(), a.of_values("y", "x"));
+    let change = match a.ty.is_float() {
+        true => on_floats(a),
+        false => format!("    {}_{}(at, x);\n", a.prefix(), a.op),
+    };
+    format!(
+        "
+void {function}(volatile {space} {t}* at, {t} x) {{
+#ifdef __NV_CL_C_VERSION
+    const int lane = lane_number();
+    const uint starts = run_starts((uint)((ulong)at >> {shift}), lane);
+    if (popcount(starts) <= 16) {{
+        const int start = 31 - clz(starts & (0xffffffffu >> (31 - lane)));
+        for (int d = 1; d < 32; d *= 2) {{
+            const {t} y = {up};
+            if (lane - d >= start) x = {both};
+        }}
+        if (lane < 31 && !(starts >> (lane + 1) & 1)) return;
+    }}
+#endif
+{change}}}
+"
+    )
+}
+
+/// The operation on floats, which OpenCL C 1.2 does not have: tries again while another work-item changes the element. The first
+/// read is atomic, too: a plain one would race with updates. The compiler of NVIDIA gets the device's own addition.
+fn on_floats(a: Atomic) -> String {
+    let t = c_type(ElemTy::scalar(a.ty));
+    let (int, prefix, space) = (if a.is_wide() { "long" } else { "int" }, a.prefix(), a.space);
+    let next = a.of_values(&format!("as_{t}(seen)"), "x");
     let retried = format!(
         "    volatile {space} {int}* bits = (volatile {space} {int}*)at;
     {int} seen = {prefix}_or(bits, 0);
@@ -80,8 +176,8 @@ fn on_floats(wide: bool, op: &str, space: &str) -> String {
     }}
 "
     );
-    let (of_ptx, register) = if wide { ("f64", "d") } else { ("f32", "f") };
-    let body = match (op, space) {
+    let (of_ptx, register) = if a.is_wide() { ("f64", "d") } else { ("f32", "f") };
+    match (a.op, space) {
         ("add", "global") => {
             let add = format!("red.relaxed.gpu.global.add.{of_ptx}");
             chosen(&add, "\"l\"((ulong)at)", register, &retried)
@@ -91,8 +187,7 @@ fn on_floats(wide: bool, op: &str, space: &str) -> String {
             chosen(&add, "\"r\"((uint)(ulong)at)", register, &retried)
         }
         _ => retried,
-    };
-    format!("\nvoid {t}_{op}_{space}(volatile {space} {t}* at, {t} x) {{\n{body}}}\n")
+    }
 }
 
 /// An instruction of PTX where the compiler is NVIDIA's, and other statements elsewhere.
