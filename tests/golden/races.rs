@@ -156,7 +156,7 @@ fn an_index_that_is_not_exact_is_refused() {
             s.blocks_mut().into_iter().for_each(|b| move_stores(b, by));
         }
     }
-    let k = of("entry f [n] (xs: [n]f32) : [n]f32 = map (+ 1) xs", &[("n", 64)], &device());
+    let k = of("entry f [n] (xs: [n]f32) : [n]f32 = mapGlb 0 (+ 1) xs", &[("n", 64)], &device());
     let moved = |by: &Index| {
         let mut ir = k.ir.clone();
         ir.kernels.iter_mut().for_each(|k| move_stores(&mut k.body, by));
