@@ -1,11 +1,13 @@
-//! Tests the verifier's check of barriers on kernels with missing barriers.
+//! Tests the verifier on changed kernels: barriers are missing, or indices were not computed exactly.
 
 use crate::check::{Kernels, compile, cpu, device, shipped};
 use crate::listings::GOLDEN;
 use patsat::diag::{Code, Source};
 use patsat::kernel::DeviceLimits;
-use patsat::kernel::ir::{Block, Program as Ir, Scope, Stmt};
+use patsat::kernel::ir::index::Index;
+use patsat::kernel::ir::{Block, Expr, Program as Ir, Scope, Stmt};
 use patsat::kernel::verify::verify;
+use patsat::lang::types::ScalarType;
 use patsat::opencl::plan::HostPlan;
 use patsat::session::Program;
 use std::sync::Arc;
@@ -141,4 +143,28 @@ fn warps_meet_at_barriers_of_the_group() {
     };
     let needed: Vec<bool> = (0..count).map(weaker).collect();
     assert_eq!(needed, [true, true, false, false, false, false, false, true]);
+}
+
+/// An index without a check is accepted wherever it is, but not if its own numbers were clamped to 64 bits.
+#[test]
+fn an_index_that_is_not_exact_is_refused() {
+    fn move_stores(b: &mut Block, by: &Index) {
+        for s in b {
+            if let Stmt::Store(_, i, _) = s {
+                *i = i.add(by);
+            }
+            s.blocks_mut().into_iter().for_each(|b| move_stores(b, by));
+        }
+    }
+    let k = of("entry f [n] (xs: [n]f32) : [n]f32 = mapGlb 0 (+ 1) xs", &[("n", 64)], &device());
+    let moved = |by: &Index| {
+        let mut ir = k.ir.clone();
+        ir.kernels.iter_mut().for_each(|k| move_stores(&mut k.body, by));
+        verify(&ir, &device())
+    };
+    let data = || Expr::Arg(0, ScalarType::I32);
+    assert!(moved(&Index::data_below(data(), 9).div(3).times(14)).is_ok());
+    let refused = moved(&Index::data(data()).div(3).times(14)).expect_err("a clamped product");
+    assert_eq!(refused.code, Code::Unproved);
+    assert!(refused.message.contains("are too large"), "{}", refused.message);
 }

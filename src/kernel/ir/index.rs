@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// `i128`.
 const UNBOUNDED: i128 = 1 << 62;
 
+/// No array has so many elements. Greater numbers in an index come from sums and products that were clamped, or nearly.
+const EXACT: u64 = 1 << 52;
+
 /// A loop variable or work-item number with its inclusive range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Var {
@@ -42,7 +45,38 @@ pub enum Atom {
     /// The greater of two indices.
     Max(Arc<Index>, Arc<Index>),
     /// A value computed by the program, such as an element of an index array.
-    Data(Arc<Expr>),
+    Data(Data),
+}
+
+/// A value computed by the program, with its inclusive range. The range stays when passes move the value to a register,
+/// whose form does not show it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Data {
+    /// The value.
+    pub value: Arc<Expr>,
+    lo: i64,
+    hi: i64,
+}
+
+impl Data {
+    fn new(value: Expr) -> Data {
+        Data::within(value, clip(-UNBOUNDED), clip(UNBOUNDED))
+    }
+
+    /// A value that is known to lie in `lo..=hi`. If it is a checked index, the check decides instead, so that the verifier
+    /// relies on checks alone.
+    fn within(value: Expr, lo: i64, hi: i64) -> Data {
+        let (lo, hi) = match &value {
+            Expr::Checked(Check::Index(n), _) => (0, (*n).max(1) - 1),
+            e => match e.bounds() {
+                // The value is not computed, if no number remains.
+                Some((l, h)) if h < lo || l > hi => (l, h),
+                Some((l, h)) => (l.max(lo), h.min(hi)),
+                None => (lo, hi),
+            },
+        };
+        Data { value: Arc::new(value), lo, hi }
+    }
 }
 
 /// A constant plus coefficients times atoms.
@@ -78,7 +112,12 @@ impl Index {
 
     /// A value computed by the program.
     pub fn data(e: Expr) -> Index {
-        Index::atom(Atom::Data(Arc::new(e)))
+        Index::atom(Atom::Data(Data::new(e)))
+    }
+
+    /// A value computed by the program that is taken to lie in `0..n`.
+    pub fn data_below(e: Expr, n: i64) -> Index {
+        Index::atom(Atom::Data(Data::within(e, 0, n.max(1) - 1)))
     }
 
     /// Returns the number if the index is a constant.
@@ -352,7 +391,7 @@ impl Index {
                     x.visit_data(f);
                     y.visit_data(f);
                 }
-                Atom::Data(e) => f(e),
+                Atom::Data(d) => f(&d.value),
             }
         }
     }
@@ -369,6 +408,20 @@ impl Index {
         let mut found = false;
         self.visit_data(&mut |_| found = true);
         found
+    }
+
+    /// Whether its numbers are small enough that no sum or product of them was clamped.
+    pub fn is_exact(&self) -> bool {
+        let small = |x: i64| x.unsigned_abs() < EXACT;
+        small(self.constant)
+            && self.terms.iter().all(|(a, c)| {
+                small(*c)
+                    && match a {
+                        Atom::Var(_) | Atom::Data(_) => true,
+                        Atom::Div(x, k) | Atom::Mod(x, k) => small(*k) && x.is_exact(),
+                        Atom::Min(x, y) | Atom::Max(x, y) => x.is_exact() && y.is_exact(),
+                    }
+            })
     }
 
     /// Whether it contains a division or remainder.
@@ -466,7 +519,7 @@ impl Index {
         }
     }
 
-    /// Replaces computed values.
+    /// Replaces computed values by expressions of the same values, whose ranges stay known.
     #[must_use]
     pub fn map_data(&self, f: &dyn Fn(&Expr) -> Expr) -> Index {
         if !self.has_data() {
@@ -480,7 +533,7 @@ impl Index {
                 Atom::Mod(x, k) => x.map_data(f).rem(*k),
                 Atom::Min(x, y) => x.map_data(f).lesser(&y.map_data(f)),
                 Atom::Max(x, y) => x.map_data(f).greater(&y.map_data(f)),
-                Atom::Data(e) => Index::data(f(e)),
+                Atom::Data(d) => Index::atom(Atom::Data(Data::within(f(&d.value), d.lo, d.hi))),
             };
             out = out.add(&x.times(*c));
         }
@@ -527,10 +580,7 @@ impl Atom {
                 let mean = x.least_of_sum(y, 1);
                 (a.max(c).max(mean.div_euclid(2) + mean.rem_euclid(2)), b.max(d))
             }
-            Atom::Data(e) => match **e {
-                Expr::Checked(Check::Index(n), _) => (0, n.max(1) - 1),
-                _ => e.bounds().unwrap_or((clip(-UNBOUNDED), clip(UNBOUNDED))),
-            },
+            Atom::Data(d) => (d.lo, d.hi),
         }
     }
 }
@@ -831,7 +881,7 @@ impl fmt::Display for Atom {
             Atom::Mod(x, k) => write!(f, "({x}) % {k}"),
             Atom::Min(x, y) => write!(f, "min({x}, {y})"),
             Atom::Max(x, y) => write!(f, "max({x}, {y})"),
-            Atom::Data(e) => write!(f, "{e}"),
+            Atom::Data(d) => write!(f, "{}", d.value),
         }
     }
 }
@@ -918,6 +968,32 @@ mod tests {
         assert_eq!(range(ScalarOp::Shr, signed, 24), None);
         // As an index, which has 32 bits, this number may be negative.
         assert_eq!(range(ScalarOp::Min, unsigned, 1 << 31), None);
+    }
+
+    #[test]
+    fn a_value_in_a_register_keeps_its_range() {
+        use crate::kernel::ir::{ElemTy, Reg};
+        use crate::lang::types::ScalarType;
+        let t = ElemTy::scalar(ScalarType::I32);
+        let reg = |id: u32| Expr::Reg(Reg { id, name: format!("t{id}").into(), ty: t });
+        // Elements of rows of 3, which lie in rows of 6 and of 14.
+        let place = |k: &Index, row: i64| {
+            let (q, r) = k.div_mod(3);
+            q.times(row).add(&r)
+        };
+        let checked = Index::data(Expr::Checked(Check::Index(21), vec![reg(0)]));
+        let shared = checked.map_data(&|_| reg(1));
+        assert_eq!(shared.range(), (0, 20));
+        for row in [6, 14] {
+            let moved = place(&checked, row).map_data(&|_| reg(1));
+            assert_eq!(moved, place(&shared, row));
+            assert_eq!(moved.to_string(), format!("{row} * ((t1) / 3) + ((t1) % 3)"));
+            assert!(moved.is_exact());
+            // Without a check, too.
+            assert_eq!(place(&Index::data_below(reg(1), 21), row), moved);
+            // Nothing says that this value is not negative.
+            assert!(!place(&Index::data(reg(1)), row).is_exact());
+        }
     }
 
     #[test]

@@ -38,8 +38,9 @@ fn no_element(shape: &Shape, index: &Expr, checked: bool) -> View {
 
 /// Returns the element, of the given shape, of an array at a computed index. Guards of the index
 /// become guards of the element. If `checked` is set, an index that is not known to lie in the array
-/// gets a check.
+/// gets a check; otherwise it is taken to lie in the array.
 fn at_value(array: &View, shape: &Shape, index: &Expr, facts: &Facts, checked: bool) -> Step<View> {
+    let View::Array(a) = array else { return ill_formed("an array") };
     let at = match index {
         index if index.ty().width > 1 => {
             let lane = |k| at_value(array, shape, &index.lane(k), facts, checked);
@@ -55,9 +56,9 @@ fn at_value(array: &View, shape: &Shape, index: &Expr, facts: &Facts, checked: b
             Some(x) => Index::from(x),
             None => return ill_formed("an integer index"),
         },
-        e => Index::data(e.clone()),
+        e if checked => Index::data(e.clone()),
+        e => Index::data_below(e.clone(), a.len),
     };
-    let View::Array(a) = array else { return ill_formed("an array") };
     if a.len == 0 {
         return Ok(no_element(shape, index, checked));
     }

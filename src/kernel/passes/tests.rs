@@ -579,8 +579,8 @@ impl Machine {
         let known = i.map_data(&|e| int(i64::from(self.expr(e)[0])));
         let (mut rest, mut sum) = (known.clone(), 0);
         for (a, c) in known.terms() {
-            if let Atom::Data(e) = a {
-                let Expr::Lit(l) = &**e else { panic!("a number") };
+            if let Atom::Data(d) = a {
+                let Expr::Lit(l) = &*d.value else { panic!("a number") };
                 sum += c * i64::from(number(l));
                 rest = rest.sub(&known.part(a));
             }

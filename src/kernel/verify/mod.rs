@@ -155,10 +155,19 @@ impl Cx<'_> {
         })
     }
 
+    /// Checks that an index is what lowering meant: it has no number that may have been clamped.
+    fn exact(&self, i: &Index) -> Checked {
+        if i.is_exact() {
+            return Ok(());
+        }
+        self.fail(&format!("the numbers in `{i}` are too large"))
+    }
+
     fn access(&self, m: Mem, width: usize, i: &Index) -> Checked {
         let Some(a) = self.kernel.array(self.program, m) else {
             return self.fail("a memory that is not there");
         };
+        self.exact(i)?;
         let i = &self.known(i);
         let mut checked = true;
         i.visit_data(&mut |e| checked &= matches!(e, Expr::Checked(Check::Index(_), _)));
@@ -175,7 +184,10 @@ impl Cx<'_> {
     fn expr(&self, e: &Expr) -> Checked {
         match e {
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => Ok(()),
-            Expr::Index(i, _) => self.data(i),
+            Expr::Index(i, _) => {
+                self.exact(i)?;
+                self.data(i)
+            }
             Expr::Load(m, t, i) => {
                 self.data(i)?;
                 self.access(*m, t.width, i)
@@ -189,6 +201,7 @@ impl Cx<'_> {
                 self.expr(b)
             }
             Expr::Guarded(g, a, b) => {
+                g.0.iter().try_for_each(|i| self.exact(i))?;
                 self.inside(g, true).expr(a)?;
                 self.inside(g, false).expr(b)
             }
@@ -223,6 +236,8 @@ impl Cx<'_> {
             // Any work-items may combine their values with one element.
             Stmt::Atomic(_, m, i, _) => self.access(*m, 1, i),
             Stmt::Loop { kind, var, lo, hi, body } => {
+                self.exact(lo)?;
+                self.exact(hi)?;
                 let mut inner = Cx { facts: self.facts.with_loop(var, lo, hi), ..self.clone() };
                 match kind {
                     LoopKind::Seq => {}
@@ -247,6 +262,7 @@ impl Cx<'_> {
                 inner.block(body)
             }
             Stmt::If(g, a, b) => {
+                g.0.iter().try_for_each(|i| self.exact(i))?;
                 self.inside(g, true).block(a)?;
                 self.inside(g, false).block(b)
             }

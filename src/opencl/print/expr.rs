@@ -115,9 +115,9 @@ impl Printer<'_> {
             Atom::Mod(x, k) => infix("%", Prec::Mul, self.index(x), primary(self.number(*k))),
             Atom::Min(x, y) => primary(format!("min({}, {})", self.index(x).0, self.index(y).0)),
             Atom::Max(x, y) => primary(format!("max({}, {})", self.index(x).0, self.index(y).0)),
-            Atom::Data(e) => {
-                let t = self.int();
-                if matches!(**e, Expr::Checked(..)) && c_type(e.ty()) == t {
+            Atom::Data(d) => {
+                let (e, t) = (&*d.value, self.int());
+                if matches!(e, Expr::Checked(..)) && c_type(e.ty()) == t {
                     return self.expr(e);
                 }
                 Text(format!("({t}){}", self.expr(e).at(Prec::Unary)), Prec::Unary)
