@@ -4,9 +4,12 @@
 //! costs little, and in each use it becomes part of a pass that runs anyway: of a scan, a reduction, a scatter. The last element of a
 //! scan is a reduction, which needs no array. Inlined arrays are read more often, so this is another form of the
 //! program, and the cost model decides.
+//!
+//! In the function of a map, an array is a row. A row that fits in the local memory of a group is stored there, which costs little. So only
+//! longer rows are computed again.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
-use crate::calculus::size::Size;
+use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp, ScanKind};
 
@@ -16,10 +19,47 @@ const CHEAP: usize = 40;
 /// Maximum number of arrays that such a function reads: for each use they are read again.
 const ARRAYS: usize = 2;
 
+/// Fewest scalars of a row that is computed again, and maximum number of nodes of the function that computes it: the row would be
+/// stored in global memory.
+const LONG: u64 = 1 << 12;
+const CHEAPER_THAN_ROWS: usize = 400;
+
 /// Returns the program with cheap arrays in place of their names; `None` if there are none.
-pub(super) fn computed_again(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+pub(super) fn computed_again(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let mut out = e.clone();
-    walk(&mut out, fresh).then_some(out)
+    let changed = walk(&mut out, fresh);
+    (rows(&mut out, env, false, fresh) || changed).then_some(out)
+}
+
+/// Changes the names of long rows in the functions of maps, also in the steps of loops. `inside` says that the expression is in a
+/// function. Returns whether there were any.
+fn rows(e: &mut Ex, env: &SizeEnv, inside: bool, fresh: &mut dyn FnMut() -> Var) -> bool {
+    let mut changed = false;
+    if let Kind::Let(Layout::Var(v, Ty::Array(n, t)), value, body) = &mut e.kind {
+        changed |= rows(value, env, inside, fresh);
+        let long = n.eval(env).unwrap_or(0).saturating_mul(t.components().len() as u64) >= LONG;
+        let uses = body.uses(*v);
+        if inside && long && uses > 1 && uses < usize::MAX && is_cheap(value, CHEAPER_THAN_ROWS) {
+            put_each(body, *v, value, fresh);
+            *e = (**body).clone();
+            rows(e, env, inside, fresh);
+            return true;
+        }
+        return changed | rows(body, env, inside, fresh);
+    }
+    match &mut e.kind {
+        Kind::Map(Prim::Map, f, args) => {
+            changed |= rows(&mut f.body, env, true, fresh);
+            args.iter_mut().for_each(|a| changed |= rows(a, env, inside, fresh));
+        }
+        // Where low-level patterns store their arrays is the program's own choice.
+        Kind::Map(..) => {}
+        Kind::Prim(_, _, _, args) => {
+            args.iter_mut().for_each(|a| changed |= rows(a, env, inside, fresh));
+        }
+        _ => e.parts_mut().into_iter().for_each(|p| changed |= rows(p, env, inside, fresh)),
+    }
+    changed
 }
 
 /// Changes all names outside of functions. Returns whether there were any.
@@ -35,7 +75,7 @@ fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
         changed |= walk(value, fresh);
         changed |= replace_last(body, *v, value, fresh) > 0;
         let uses = body.uses(*v);
-        let again = uses > 1 && uses < usize::MAX && is_cheap(value);
+        let again = uses > 1 && uses < usize::MAX && is_cheap(value, CHEAP);
         // Of a scan, maybe nothing but the last element was used.
         if again || changed && uses == 0 {
             put_each(body, *v, value, fresh);
@@ -56,18 +96,25 @@ fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
     changed
 }
 
-/// Whether a map of a short scalar function over few arrays computes the value.
-fn is_cheap(e: &Ex) -> bool {
+/// Whether a map of a scalar function of at most `nodes` nodes over few arrays computes the value.
+fn is_cheap(e: &Ex, nodes: usize) -> bool {
     fn arrays(e: &Ex) -> Option<usize> {
         match &e.kind {
-            Kind::Map(Prim::Map, f, args) if f.body.is_pure_scalar() => {
+            Kind::Map(Prim::Map, f, args) if is_scalar(&f.body) => {
                 args.iter().map(arrays).sum()
             }
             _ => e.is_free_of_cost().then_some(1),
         }
     }
-    let computes = matches!(&e.kind, Kind::Map(Prim::Map, f, _) if f.body.ty.is_scalar());
-    computes && !loops(e) && e.size() <= CHEAP && arrays(e).is_some_and(|n| n <= ARRAYS)
+    matches!(&e.kind, Kind::Map(Prim::Map, ..)) && !loops(e) && e.size() <= nodes && arrays(e).is_some_and(|n| n <= ARRAYS)
+}
+
+/// Whether an expression computes a tuple of scalars from scalars.
+fn is_scalar(e: &Ex) -> bool {
+    match &e.kind {
+        Kind::Map(..) | Kind::Prim(..) | Kind::Index(..) | Kind::Input(_) => false,
+        _ => !e.ty.has_array() && e.parts().iter().all(|(_, part)| is_scalar(part)),
+    }
 }
 
 /// Whether an expression contains a loop.
@@ -89,7 +136,7 @@ fn replace_last(e: &mut Ex, v: Var, scan: &Ex, fresh: &mut dyn FnMut() -> Var) -
         && array.kind == Kind::Var(v)
         && let Some(total) = of_last(scan, at)
         && let Kind::Prim(_, _, _, args) = &scan.kind
-        && args.iter().all(|xs| xs.may_be_repeated() || is_cheap(xs))
+        && args.iter().all(|xs| xs.may_be_repeated() || is_cheap(xs, CHEAP))
     {
         *e = refreshed(&total, fresh);
         return 1;

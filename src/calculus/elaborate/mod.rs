@@ -139,7 +139,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let digits = digits::sorts_by_digits(flat.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
     let other = digits.or(flat);
     let outer = loops_out::out_of_maps(other.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
-    let again = again::computed_again(other.as_ref().unwrap_or(&body), &mut fresh);
+    let whole = outer.as_ref().or(other.as_ref()).unwrap_or(&body);
+    let again = again::computed_again(whole, sizes.env(), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
     let mut forms = vec![];

@@ -4,8 +4,8 @@
 //! one turns the counts into the first place of each block's elements in each bucket, and a third one stores the elements,
 //! block by block in their order. In one work-item, all elements are one block.
 //!
-//! On a GPU, work-groups sort blocks (`counting_sort_groups`). Inside a work-group, each work-item finds the place of its elements
-//! by comparison with all others: the array fits in local memory, so it is short.
+//! On a GPU, work-groups sort blocks (`counting_sort_groups`), and an array of a group is one such block. If it is short, or if the
+//! device has no local memory of its own, each work-item finds the place of its elements by comparison with all others.
 
 use super::dest::Dest;
 use super::irregular::within;
@@ -109,7 +109,10 @@ impl Lowerer {
             let Shape::Pair(numbers, _) = self.views.shape(&f.ty().dom)? else {
                 return stop(Code::Internal, "a counting sort takes two arrays");
             };
-            return self.sort_in_group(s, &numbers, &counted, &to);
+            return match self.tile_of_group(k, n) {
+                Some(t) => self.sort_tile_in_group(s, &t, &counted, &to),
+                None => self.sort_in_group(s, &numbers, &counted, &to),
+            };
         }
         match self.tiles_for(s) {
             Some(tiles) if self.context == Context::Host => {
@@ -117,6 +120,12 @@ impl Lowerer {
             }
             _ => self.sort_by_items(s, &counted, &to),
         }
+    }
+
+    /// Whether a counting sort in a group stores its results in their order, so that it may store them anywhere.
+    pub fn sorts_in_order(&self, f: &Term) -> Step<bool> {
+        let (k, n) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
+        Ok(self.tile_of_group(k, n).is_some())
     }
 
     /// Each work-item of a group puts its elements behind those of lower buckets and behind the earlier ones of the same bucket.

@@ -13,7 +13,7 @@ use super::irregular::bytes;
 use super::leaf::{self, Emit};
 use super::lowerer::Lowerer;
 use super::memory::Storage;
-use super::tile_sort::{FIELD, SHARE, WORD, bits_of, memory, op, word};
+use super::tile_sort::{FIELD, SHARE, TileSort, WORD, bits_of, memory, op, word};
 use super::view::{Shape, Step, View};
 use crate::calculus::term::{MapKind, Space, Term};
 use crate::calculus::ty::Ty;
@@ -33,6 +33,9 @@ const TILES_OF_UNIT: i64 = 8;
 
 /// Tiles of a block, where blocks are longer.
 const TILES_OF_BLOCK: i64 = 2;
+
+/// Fewest elements that a group sorts by digits. Of fewer, each work-item compares its elements with all others.
+const COMPARED: i64 = 128;
 
 /// Least number of elements of a long block for each counter.
 const ELEMENTS_OF_COUNTER: i64 = 8;
@@ -57,6 +60,11 @@ impl Tiles {
         self.items * SHARE
     }
 
+    /// The bucket of a word.
+    fn bucket(&self, w: Expr) -> Expr {
+        bits_of(w, self.low, self.rounds.iter().sum())
+    }
+
     fn widest(&self) -> i64 {
         self.rounds.iter().copied().max().unwrap_or(1)
     }
@@ -67,14 +75,19 @@ fn bits_below(n: i64) -> i64 {
     i64::from(u64::try_from(n - 1).unwrap_or(0).checked_ilog2().map_or(0, |b| b + 1))
 }
 
+/// Returns by how many bits each round sorts.
+fn rounds(bits: i64) -> Vec<i64> {
+    let rounds = quotient(bits, FIELD);
+    (0..rounds).map(|r| bits / rounds + i64::from(r < bits % rounds)).collect()
+}
+
 impl Lowerer {
     /// Returns how groups sort tiles; `None` if the device has no local memory of its own, or too little.
     pub fn tiles_for(&self, s: Sorting) -> Option<Tiles> {
         let device = &self.options.device;
         let bits = bits_below(s.k).max(1);
-        let rounds = quotient(bits, FIELD);
-        let rounds = (0..rounds).map(|r| bits / rounds + i64::from(r < bits % rounds)).collect();
-        let mut t = Tiles { items: 0, rounds, low: 0, staged: s.elem.is_element() };
+        let mut t =
+            Tiles { items: 0, rounds: rounds(bits), low: 0, staged: s.elem.is_element() };
         let most = i64::try_from(device.max_work_group_size).unwrap_or(1);
         loop {
             for items in ITEMS.into_iter().filter(|n| device.shares_local_memory() && *n <= most) {
@@ -88,6 +101,18 @@ impl Lowerer {
             }
             t.staged = false;
         }
+    }
+
+    /// Returns how the work-items of a group sort an array that is one tile; `None` if there are too few of them, or so few elements
+    /// that comparing them is as good.
+    pub fn tile_of_group(&self, k: i64, n: i64) -> Option<Tiles> {
+        let bits = bits_below(k).max(1);
+        let items = quotient(n, SHARE);
+        let [group, 1, 1] = self.kernel.group else { return None };
+        let low = bits_below(items * SHARE);
+        let t = Tiles { items, rounds: rounds(bits), low, staged: false };
+        let pays = n >= COMPARED && items <= group && low + bits <= 32;
+        (pays && self.options.device.shares_local_memory()).then_some(t)
     }
 
     /// Whether local memory has room for what a group needs to sort a tile.
@@ -273,28 +298,14 @@ impl Lowerer {
                 me.repeat(b.length / tile, false, &mut |me, number| {
                     let from = g.times(b.length).add(&number.times(tile));
                     me.local(0, tile, false, &mut |me, i| {
-                        // Places past the end stay behind the elements of the last bucket.
-                        let here = Expr::Index(i.clone(), ScalarType::U32);
-                        let held = |bucket: Expr| {
-                            let bucket = op(ScalarOp::Shl, bucket, word(t.low));
-                            View::Elem(op(ScalarOp::BitOr, bucket, here.clone()))
-                        };
-                        let j = from.add(i).lesser(&Index::from(s.n - 1));
-                        let mut d = as_word(me.bucket_number(s, &j)?);
-                        if let Some(exists) = exists(s, &from.add(i)) {
-                            d = Expr::If(exists.into(), d.into(), word(k - 1).into());
-                        }
-                        me.store(&held(d), &sort.words.dest.at(i)?, &Shape::Elem(WORD))?;
+                        me.hold(s, t, &sort, [&from, i])?;
                         let Some(values) = &stage else { return Ok(()) };
+                        let j = from.add(i).lesser(&Index::from(s.n - 1));
                         let value = me.emitted(|| s.values.at(&j))?;
                         me.store(&value, &values.dest.at(i)?, s.elem)
                     })?;
-                    let mut low = t.low;
-                    for bits in &t.rounds {
-                        me.sort_tile(&sort, low, *bits)?;
-                        low += bits;
-                    }
-                    let bucket = |w: Expr| bits_of(w, t.low, low - t.low);
+                    me.sort_by_bucket(t, &sort)?;
+                    let bucket = |w: Expr| t.bucket(w);
                     me.local(0, k, false, &mut |me, d| {
                         let place = me.first_of(&sort.words.view, tile, &bucket, d)?;
                         me.store(&place, &start.dest.at(d)?, &one)
@@ -331,6 +342,62 @@ impl Lowerer {
                 })
             })
         })
+    }
+
+    /// Sorts an array that is one tile of the work-items of a group.
+    pub fn sort_tile_in_group(
+        &mut self,
+        s: Sorting,
+        t: &Tiles,
+        counted: &Dest,
+        to: &Dest,
+    ) -> Step<()> {
+        let sort = self.tile_sort(t.items, t.widest())?;
+        let start = Index::from(0);
+        self.local(0, t.len(), false, &mut |me, i| me.hold(s, t, &sort, [&start, i]))?;
+        self.sort_by_bucket(t, &sort)?;
+        if !matches!(counted, Dest::Nowhere) {
+            self.local(0, s.k, false, &mut |me, d| {
+                let words = &sort.words.view;
+                let first = me.first_of(words, t.len(), &|w| t.bucket(w), d)?.expr()?;
+                let end = me.from(&View::Elem(int(s.n)), &Shape::Elem(INT))?;
+                me.where_less(&d.plus(1), &Index::from(s.k), &mut |me| {
+                    let next = me.first_of(words, t.len(), &|w| t.bucket(w), &d.plus(1))?;
+                    me.store(&next, &end.dest, &Shape::Elem(INT))
+                })?;
+                me.store_count(s, &difference(end.view.expr()?, first), &counted.at(d)?)
+            })?;
+        }
+        self.local(0, s.n, false, &mut |me, i| {
+            let w = leaf::bind(&sort.words.view.at(i)?, me)?.expr()?;
+            let source = below(bits_of(w, 0, t.low), s.n);
+            let value = me.emitted(|| s.values.at(&source))?;
+            me.store(&value, &to.at(i)?, s.elem)
+        })
+    }
+
+    /// Stores the word of an element of a tile, which begins at an index of the array. Places past the end stay behind the elements
+    /// of the last bucket.
+    fn hold(&mut self, s: Sorting, t: &Tiles, sort: &TileSort, at: [&Index; 2]) -> Step<()> {
+        let [from, i] = at;
+        let j = from.add(i).lesser(&Index::from(s.n - 1));
+        let mut d = as_word(self.bucket_number(s, &j)?);
+        if let Some(exists) = exists(s, &from.add(i)) {
+            d = Expr::If(exists.into(), d.into(), word(s.k - 1).into());
+        }
+        let bucket = op(ScalarOp::Shl, d, word(t.low));
+        let held = op(ScalarOp::BitOr, bucket, Expr::Index(i.clone(), ScalarType::U32));
+        self.store(&View::Elem(held), &sort.words.dest.at(i)?, &Shape::Elem(WORD))
+    }
+
+    /// Sorts the words of a tile by bucket.
+    fn sort_by_bucket(&mut self, t: &Tiles, sort: &TileSort) -> Step<()> {
+        let mut low = t.low;
+        for bits in &t.rounds {
+            self.sort_tile(sort, low, *bits)?;
+            low += bits;
+        }
+        Ok(())
     }
 
     /// Runs the body if there is an element `j`. This is a condition on data, for which loops are not split: loops over the

@@ -349,6 +349,10 @@ impl Lowerer {
             let v = self.stage_of(f, |me| me.histogram_in_group(f, &v))?;
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
+        if *f.op() == Op::CountingSort && self.context == Context::Group && self.sorts_in_order(f)? {
+            let v = self.fused(rest, x)?;
+            return self.write_stage(f, &v, dest);
+        }
         if self.context == Context::Host && runs_by_host(f) {
             let mid = match f.op() {
                 Op::Histogram | Op::CountingSort => self.fused(rest, x)?,
@@ -509,6 +513,9 @@ impl Lowerer {
                 self.histogram(f, x, dest)
             }
             Op::CountingSort if matches!(self.context, Context::Host | Context::Item) => {
+                self.counting_sort(f, x, dest)
+            }
+            Op::CountingSort if self.context == Context::Group && self.sorts_in_order(f)? => {
                 self.counting_sort(f, x, dest)
             }
             Op::CountingSort if self.context == Context::Group => {

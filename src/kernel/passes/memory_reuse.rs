@@ -1,9 +1,9 @@
 //! Merges memories whose lifetimes do not overlap: temporary buffers, and arrays of a work-group.
 
-use super::barrier;
+use super::{barrier, lifetimes};
 use crate::kernel::ir::index::{Guard, Index};
 use crate::kernel::ir::{
-    Block, Buffer, BufferRole, Control, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt,
+    Block, Buffer, BufferRole, Control, Expr, Kernel, Mem, Program, Scope, Stmt,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -114,8 +114,7 @@ fn in_loops(p: &Program, life: &mut BTreeMap<usize, (usize, usize)>) -> BTreeSet
 /// Merges arrays of a work-group that are never needed at the same time, if that adds no barrier.
 /// `sub_groups` is that of [`barrier::insert`], which runs afterwards.
 pub fn locals(k: &mut Kernel, sub_groups: bool) {
-    let mut life: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
-    sections(&k.body, &mut 0, &mut life);
+    let life = lifetimes::of_arrays(&k.body);
     let mut order: Vec<usize> = (0..k.locals.len()).filter(|a| life.contains_key(a)).collect();
     order.sort_by_key(|a| life[a].0);
     // Arrays that others may share, and the last section that needs each of them.
@@ -167,30 +166,6 @@ fn barriers(k: &Kernel, sub_groups: bool) -> (usize, usize) {
     let mut k = k.clone();
     barrier::insert(&mut k, sub_groups);
     (barrier::count(&k.body, Scope::Group), barrier::count(&k.body, Scope::Warp))
-}
-
-/// Records the first and the last section that uses each array. A loop is one section, because the
-/// next iteration may need the contents of an array.
-fn sections(b: &Block, next: &mut usize, life: &mut BTreeMap<usize, (usize, usize)>) {
-    for s in b {
-        match s {
-            Stmt::Loop { kind: LoopKind::Wrg(_) | LoopKind::Glb(_), body, .. } => {
-                sections(body, next, life);
-            }
-            Stmt::If(_, a, b) => {
-                sections(a, next, life);
-                sections(b, next, life);
-            }
-            _ => {
-                *next += 1;
-                touched(s, &mut |m| {
-                    if let Mem::Local(a) = m {
-                        life.entry(*a).or_insert((*next, *next)).1 = *next;
-                    }
-                });
-            }
-        }
-    }
 }
 
 /// Calls `f` on every memory that a statement loads from or stores to.

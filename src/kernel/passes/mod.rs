@@ -15,6 +15,7 @@ mod guards;
 mod hoist_gathers;
 mod in_place;
 mod licm;
+mod lifetimes;
 mod load_reuse;
 mod masked;
 mod memory_reuse;
