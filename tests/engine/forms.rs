@@ -61,3 +61,27 @@ fn parts_of_the_long_products_of_a_batch_are_one_batch() {
     assert!(of(4096).contains(&true));
     assert!(!of(64).contains(&true));
 }
+
+#[test]
+fn loops_of_long_states_move_out_of_maps() {
+    let text = "entry l [b] [n] (xs: [b][n]f32) : [b][n]f32 = map (\\x ->
+        loop u = x for i < 5 do map2 (+) u (rotate 1 u)) xs";
+    let outside = |n| {
+        let all = forms(text, &[("b", 4), ("n", n)]);
+        all.iter().filter(|f| f.to_string().starts_with("foldSeq (map (")).count()
+    };
+    assert_eq!(outside(1023), 0);
+    assert_eq!(outside(1024), 1);
+}
+
+#[test]
+fn long_rows_are_computed_again() {
+    let text = "entry a [b] [n] (xs: [b][n]f32) : [b][n]f32 = map (\\x ->
+        let f = map sqrt x in map2 (+) f (rotate 1 f)) xs";
+    let roots = |n| -> Vec<usize> {
+        let all = forms(text, &[("b", 4), ("n", n)]);
+        all.iter().map(|f| f.to_string().matches("sqrt").count()).collect()
+    };
+    assert_eq!(roots(4095), [1]);
+    assert_eq!(roots(4096), [1, 2]);
+}

@@ -100,13 +100,14 @@ fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
 fn is_cheap(e: &Ex, nodes: usize) -> bool {
     fn arrays(e: &Ex) -> Option<usize> {
         match &e.kind {
-            Kind::Map(Prim::Map, f, args) if is_scalar(&f.body) => {
-                args.iter().map(arrays).sum()
-            }
+            Kind::Map(Prim::Map, f, args) if is_scalar(&f.body) => args.iter().map(arrays).sum(),
             _ => e.is_free_of_cost().then_some(1),
         }
     }
-    matches!(&e.kind, Kind::Map(Prim::Map, ..)) && !loops(e) && e.size() <= nodes && arrays(e).is_some_and(|n| n <= ARRAYS)
+    matches!(&e.kind, Kind::Map(Prim::Map, ..))
+        && !loops(e)
+        && e.size() <= nodes
+        && arrays(e).is_some_and(|n| n <= ARRAYS)
 }
 
 /// Whether an expression computes a tuple of scalars from scalars.

@@ -116,12 +116,7 @@ impl LoopsOut<'_> {
 
     /// Replaces the first loop that can move by a name, outside of functions, branches and other loops. Adds what is bound before it to
     /// `lets`.
-    fn take(
-        &mut self,
-        e: &mut Ex,
-        lets: &mut Vec<(Layout, Ex)>,
-        found: &mut Option<(Layout, Ex)>,
-    ) {
+    fn take(&mut self, e: &mut Ex, lets: &mut Vec<(Layout, Ex)>, found: &mut Option<(Layout, Ex)>) {
         if found.is_some() {
             return;
         }

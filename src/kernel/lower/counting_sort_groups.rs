@@ -86,8 +86,7 @@ impl Lowerer {
     pub fn tiles_for(&self, s: Sorting) -> Option<Tiles> {
         let device = &self.options.device;
         let bits = bits_below(s.k).max(1);
-        let mut t =
-            Tiles { items: 0, rounds: rounds(bits), low: 0, staged: s.elem.is_element() };
+        let mut t = Tiles { items: 0, rounds: rounds(bits), low: 0, staged: s.elem.is_element() };
         let most = i64::try_from(device.max_work_group_size).unwrap_or(1);
         loop {
             for items in ITEMS.into_iter().filter(|n| device.shares_local_memory() && *n <= most) {

@@ -349,7 +349,10 @@ impl Lowerer {
             let v = self.stage_of(f, |me| me.histogram_in_group(f, &v))?;
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
-        if *f.op() == Op::CountingSort && self.context == Context::Group && self.sorts_in_order(f)? {
+        if *f.op() == Op::CountingSort
+            && self.context == Context::Group
+            && self.sorts_in_order(f)?
+        {
             let v = self.fused(rest, x)?;
             return self.write_stage(f, &v, dest);
         }

@@ -675,3 +675,36 @@ proptest! {
         prop_assert_eq!(before.memory, after.memory);
     }
 }
+
+/// Returns the lifetimes of two arrays of a group in a loop: the first one is stored under a guard and loaded for the second one.
+fn lifetimes(guard: Guard) -> Vec<(usize, usize)> {
+    let (first, second) = (Mem::Local(0), Mem::Local(1));
+    let items = |s: Stmt| Stmt::Loop {
+        kind: LoopKind::Lcl(0),
+        var: var(2),
+        lo: Index::from(0),
+        hi: Index::from(4),
+        body: vec![s],
+    };
+    let copy = |to, from| items(Stmt::Store(to, at(2), load(from, &at(2))));
+    let body = vec![
+        Stmt::If(guard, vec![copy(first, INPUT)], vec![]),
+        copy(second, first),
+        copy(OUT, second),
+    ];
+    let all = vec![Stmt::Loop {
+        kind: LoopKind::Seq,
+        var: var(1),
+        lo: Index::from(0),
+        hi: Index::from(4),
+        body,
+    }];
+    super::lifetimes::of_arrays(&all).into_values().collect()
+}
+
+#[test]
+fn arrays_of_an_iteration_live_shorter_than_the_loop() {
+    assert_eq!(lifetimes(Guard(vec![])), [(1, 2), (2, 3)]);
+    // What only the first iteration stores is needed in all of them.
+    assert_eq!(lifetimes(Guard(vec![at(1).times(-1)])), [(1, 3), (2, 3)]);
+}

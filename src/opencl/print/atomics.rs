@@ -1,7 +1,7 @@
 //! Operations on memory as one step.
 
-use crate::kernel::ATOMICS_64;
 use super::types::c_type;
+use crate::kernel::ATOMICS_64;
 use crate::kernel::ir::{ElemTy, Mem, Program, Stmt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
