@@ -1,5 +1,5 @@
--- fuzz: seed=1 b=3 h=33 w=32 steps=3
--- gen: c=uniform:0..0.2
+-- fuzz: seed=1 b=3 h=33 w=32
+-- gen: c=uniform:0..0.2 steps=whole:0..4
 -- Loops in a map whose states are long: with a value of the row that the steps use, scalars in the state, and work behind the loop; one
 -- in a map of maps; one that starts from nothing of the row.
 entry loops [b] [h] [w] (xs: [b][h][w]f32) (c: [b]f32) (steps: i32) : ([b](f32, [h]f32), [b][2][h][w]f32, [b][h * w]f32) =

@@ -68,8 +68,11 @@ fn name(op: ScalarOp) -> Option<&'static str> {
     }
 }
 
+/// The name of global memory.
+const GLOBAL: &str = "global";
+
 fn space(m: Mem) -> &'static str {
-    if let Mem::Local(_) = m { "local" } else { "global" }
+    if let Mem::Local(_) = m { "local" } else { GLOBAL }
 }
 
 /// Returns the statement that combines `value` with the element at `place`.
@@ -91,7 +94,7 @@ pub(super) fn functions(program: &Program) -> String {
     let wide = used.iter().any(|a| a.is_wide());
     let extensions = ATOMICS_64.iter().filter(|_| wide);
     let extensions = extensions.map(|e| format!("#pragma OPENCL EXTENSION {e} : enable\n"));
-    let runs = if used.is_empty() { "" } else { RUNS };
+    let runs = if used.iter().any(|a| a.space == GLOBAL) { RUNS } else { "" };
     extensions.chain([runs.to_owned()]).chain(used.into_iter().map(definition)).collect()
 }
 
@@ -124,10 +127,11 @@ uint run_starts(uint key, int lane) {
 
 /// The function of an operation.
 ///
-/// With the compiler of NVIDIA, which says who it is by a macro, the lanes of a warp whose neighbours change the same element combine
-/// their values first, and the last of each run changes the element: elements that are changed by many work-items at the same time
-/// (sorted keys, few bins) would else be changed one work-item at a time. A warp of which half of the lanes or more have
-/// neighbours with other elements goes on as it is.
+/// With the compiler of NVIDIA, which says who it is by a macro, the lanes of a warp whose neighbours change the same element of global
+/// memory combine their values first, and the last of each run changes the element: elements that are changed by many work-items at the
+/// same time (sorted keys, few bins) would else be changed one work-item at a time. A warp of which half of the lanes or more have
+/// neighbours with other elements goes on as it is. In local memory, elements have copies, so that neighbours rarely meet, and the
+/// test would cost more than it saves.
 fn definition(a: Atomic) -> String {
     let t = c_type(ElemTy::scalar(a.ty));
     let (space, function) = (a.space, a.function());
@@ -140,10 +144,9 @@ fn definition(a: Atomic) -> String {
         true => on_floats(a),
         false => format!("    {}_{}(at, x);\n", a.prefix(), a.op),
     };
-    format!(
-        "
-void {function}(volatile {space} {t}* at, {t} x) {{
-#ifdef __NV_CL_C_VERSION
+    let combined = match space {
+        GLOBAL => format!(
+            "#ifdef __NV_CL_C_VERSION
     const int lane = lane_number();
     const uint starts = run_starts((uint)((ulong)at >> {shift}), lane);
     if (popcount(starts) <= 16) {{
@@ -155,9 +158,11 @@ void {function}(volatile {space} {t}* at, {t} x) {{
         if (lane < 31 && !(starts >> (lane + 1) & 1)) return;
     }}
 #endif
-{change}}}
 "
-    )
+        ),
+        _ => String::new(),
+    };
+    format!("\nvoid {function}(volatile {space} {t}* at, {t} x) {{\n{combined}{change}}}\n")
 }
 
 /// The operation on floats, which OpenCL C 1.2 does not have: tries again while another work-item changes the element. The first
