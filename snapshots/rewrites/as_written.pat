@@ -13,8 +13,6 @@ entry low [n] (xs: [n]f32) : [n / 128]f32 =
 -- | . split 128
 -- | . xs
 -- expect kernel no-rewrite model=generic-gpu size n=1024
--- | #pragma OPENCL FP_CONTRACT OFF
--- |
 -- | kernel __attribute__((reqd_work_group_size(64, 1, 1)))
 -- | void low_0(global const float* restrict xs, global float* restrict out) {
 -- |     local float tile6[64] __attribute__((aligned(64)));

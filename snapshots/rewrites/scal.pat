@@ -11,8 +11,6 @@ entry scal [n] (alpha: f32) (xs: [n]f32) : [n]f32 =
 -- | take n . join . mapWrg 0 (mapLcl 0 (\x -> x * alpha)) . split n.t0 . padLast n^ . xs
 -- | where n.t0=128
 -- expect kernel model=generic-gpu size n=4096
--- | #pragma OPENCL FP_CONTRACT OFF
--- |
 -- | kernel __attribute__((reqd_work_group_size(128, 1, 1)))
 -- | void scal_0(global const float* restrict xs, global float* restrict out, float alpha) {
 -- |     const int g0 = get_group_id(0);

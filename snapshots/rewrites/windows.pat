@@ -20,8 +20,6 @@ entry four [n] [k] (xs: [4*n + k - 1]f32) (h: [k]f32) : [4*n]f32 =
   slide k 1 xs |> split 4 |> mapGlb 0 (mapUnroll (\w -> reduceSeq (\a (x, y) -> a + x * y) 0 (zip w h))) |> join
 
 -- expect kernel entry=four no-rewrite model=nvidia-h200 size n=1024 k=7
--- | #pragma OPENCL FP_CONTRACT OFF
--- |
 -- | kernel __attribute__((reqd_work_group_size(2, 1, 1)))
 -- | void four_0(global const float* restrict h, global const float* restrict xs, global float* restrict out) {
 -- |     const int i0 = get_global_id(0);
