@@ -53,7 +53,7 @@ fn what_was_tuned_on_trust_is_not_used_without_it() {
             p.run(&format!("{verb} {f} --size n={n} {zeros}")).fails("E0310", 3);
         }
     }
-    assert!(p.run("store list").ok().stdout().contains("exact, laws trusted"));
+    assert!(p.run("store list").ok().stdout().contains("contract, laws trusted"));
     let key = &p.run("--json store list").ok().last("entry")["key"];
     assert_eq!(key["trust"], "laws");
 }
