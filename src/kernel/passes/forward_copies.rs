@@ -3,7 +3,8 @@
 //! A value that is both a result and an operand of a further kernel is stored in a temporary first. Lowering then copies
 //! it to the result. The kernels can store to the result at once, and read it there.
 
-use super::memory_reuse::{block, touched};
+use super::lifetimes::touched;
+use super::memory_reuse::block;
 use crate::kernel::ir::{BufferRole, Control, Expr, Kernel, Mem, Program, Stmt};
 use std::collections::BTreeSet;
 

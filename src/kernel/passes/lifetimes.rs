@@ -5,7 +5,6 @@
 //! does not hold if the iterations differ, that is, if a guard or an inner loop around an access depends on the counter; then, and for
 //! any other array in a loop, the whole loop is one section.
 
-use super::memory_reuse::touched;
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Stmt};
 use std::collections::BTreeMap;
 
@@ -137,4 +136,20 @@ fn first_access(b: &Block, a: usize) -> Option<Access> {
             }
         }
     })
+}
+
+/// Calls `f` on every memory that a statement loads from or stores to.
+pub fn touched(s: &Stmt, f: &mut dyn FnMut(&Mem)) {
+    s.visit(&mut |s| {
+        if let Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) = s {
+            f(m);
+        }
+        s.exprs(&mut |e| {
+            e.visit(&mut |e| {
+                if let Expr::Load(m, ..) = e {
+                    f(m);
+                }
+            });
+        });
+    });
 }

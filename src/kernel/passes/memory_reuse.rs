@@ -1,6 +1,7 @@
 //! Merges memories whose lifetimes do not overlap: temporary buffers, and arrays of a work-group.
 
-use super::{barrier, lifetimes};
+use super::barrier;
+use super::lifetimes::{self, touched};
 use crate::kernel::ir::index::{Guard, Index};
 use crate::kernel::ir::{
     Block, Buffer, BufferRole, Control, Expr, Kernel, Mem, Program, Scope, Stmt,
@@ -166,22 +167,6 @@ fn barriers(k: &Kernel, sub_groups: bool) -> (usize, usize) {
     let mut k = k.clone();
     barrier::insert(&mut k, sub_groups);
     (barrier::count(&k.body, Scope::Group), barrier::count(&k.body, Scope::Warp))
-}
-
-/// Calls `f` on every memory that a statement loads from or stores to.
-pub fn touched(s: &Stmt, f: &mut dyn FnMut(&Mem)) {
-    s.visit(&mut |s| {
-        if let Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) = s {
-            f(m);
-        }
-        s.exprs(&mut |e| {
-            e.visit(&mut |e| {
-                if let Expr::Load(m, ..) = e {
-                    f(m);
-                }
-            });
-        });
-    });
 }
 
 pub type To<'a> = &'a dyn Fn(Mem) -> Mem;

@@ -27,7 +27,8 @@ mod unchanged;
 mod wide_accesses;
 
 pub use guards::resolve;
-pub use memory_reuse::{block as with_memories, touched};
+pub use lifetimes::touched;
+pub use memory_reuse::block as with_memories;
 
 use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{Kernel, Program};
