@@ -84,7 +84,7 @@ pub struct Options {
     pub unroll: usize,
     /// Preferred work-group size of `mapGlb` kernels.
     pub global_group: usize,
-    /// Whether a product and a sum may become one `fma`.
+    /// Whether a product and a sum may become one `fma`, as they may if `relaxed` is set.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contract: bool,
     /// Whether floating-point operations may be reassociated.

@@ -224,7 +224,7 @@ impl Session {
     /// Returns the options of the code generator.
     fn options(&self, name: &str, device: &DeviceInfo) -> Options {
         let mut options = Options::new(name, DeviceLimits::of(device), &self.limits);
-        options.contract = self.float != Float::Exact;
+        options.contract = self.float == Float::Contract;
         options.relaxed = self.float == Float::Relaxed;
         options.unchecked = self.unchecked;
         if device.kind == DeviceKind::Gpu {

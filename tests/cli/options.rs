@@ -1,6 +1,6 @@
 //! Options and arguments that would have no effect, or whose effect differs from what the user expects.
 
-use super::{Place, Ran};
+use super::{Place, Ran, floats, npy, read_floats};
 
 #[test]
 fn options_without_effect_are_refused() {
@@ -205,4 +205,36 @@ fn element_types_that_the_device_lacks_are_named() {
     p.run(&format!("run {f} {given}")).fails("E0707", 7);
     p.run(&format!("eval {f} --size n=8 --gen xs=iota")).ok();
     p.run(&format!("optimize {f} --size n=8 --device none")).ok();
+}
+
+#[test]
+fn float_modes_say_what_may_be_contracted() {
+    let p = Place::new();
+    let text = "entry f [n] (xs: [n]f32) (ys: [n]f32) : [n]f32 = map2 (\\x y -> x * x - y) xs ys\n";
+    let f = p.file("f.pat", text);
+    for (mode, off, mad, zeros) in [
+        ("--float exact", true, false, false),
+        ("", false, true, false),
+        ("--float contract", false, true, false),
+        ("--float relaxed", false, true, true),
+    ] {
+        let args = format!("optimize {f} --size n=8 --device none {mode}");
+        let kernel = p.run(&format!("{args} --emit kernel")).ok().stdout();
+        assert_eq!(kernel.contains("FP_CONTRACT OFF"), off, "{mode}: {kernel}");
+        let host = p.run(&format!("{args} --emit host")).ok().stdout();
+        assert_eq!(host.contains("-cl-mad-enable"), mad, "{mode}: {host}");
+        assert_eq!(host.contains("-cl-no-signed-zeros"), zeros, "{mode}: {host}");
+    }
+    // The square of 1 + 2^-12 ends with 2^-24, which rounding drops.
+    let (x, tail) = (1.0 + 2f32.powi(-12), 2f32.powi(-24));
+    let xs = p.file("xs.npy", npy("<f4", false, "(1,)", &floats(&[x])));
+    let ys = p.file("ys.npy", npy("<f4", false, "(1,)", &floats(&[x * x])));
+    let out = p.path("out.npy");
+    let result = |mode: &str| {
+        let inputs = format!("--input xs={xs} --input ys={ys} --output {} --force", out.display());
+        p.run(&format!("run {f} --device portable --budget 0 --no-store {inputs} {mode}")).ok();
+        read_floats(&out)
+    };
+    assert_eq!(result("--float exact"), [0.0]);
+    assert!([[0.0], [tail]].contains(&result("")[..].try_into().expect("one number")));
 }

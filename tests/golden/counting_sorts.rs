@@ -52,7 +52,7 @@ fn groups_sort_tile_by_tile() {
 }
 
 /// Each of three rows is sorted by a work-group: the elements, or the numbers of elements.
-fn rows_sorted(n: u64, k: u64) -> [Kernels; 2] {
+fn rows_sorted(device: &DeviceLimits, n: u64, k: u64) -> [Kernels; 2] {
     let bucket = format!("(\\x -> i32.f32 (x * {}.0))", k.div_ceil(8));
     let of = |ty: &str, part: &str, after: &str, last: &str, length: &str| {
         let program = format!(
@@ -62,7 +62,8 @@ fn rows_sorted(n: u64, k: u64) -> [Kernels; 2] {
         let term = format!(
             "mapWrg 0 (mapLcl 0 ({last}) . {after} . countingSort {k} . fork (mapLcl 0 {bucket}) id) . xs"
         );
-        kernels(&program, &[("b", 3), ("n", n)], &[("xs", array(&[3, n]))], &term)
+        let sizes = [("b", 3), ("n", n)];
+        kernels_for(device.clone(), &program, &sizes, &[("xs", array(&[3, n]))], &term)
     };
     [
         of("f32", "1", "snd", "\\x -> x * 2.0", "n"),
@@ -74,16 +75,42 @@ fn rows_sorted(n: u64, k: u64) -> [Kernels; 2] {
 fn a_group_sorts_a_row() {
     let rt = cpu();
     for (n, k) in [(1, 1), (2, 3), (67, 5), (300, 40), (257, 1000)] {
-        for sorted in rows_sorted(n, k) {
+        for sorted in rows_sorted(&DeviceLimits::default(), n, k) {
             sorted.run(&rt);
             assert!(sorted.plan.source.contains("local float"), "{}", sorted.plan.source);
         }
     }
 }
 
+/// A GPU's group sorts a row by digits if it is long, and if there are enough work-items.
+#[test]
+fn a_group_sorts_a_row_by_digits() {
+    let rt = cpu();
+    let gpu = DeviceLimits { access_bytes: 16, ..DeviceLimits::default() };
+    for (n, k, digits) in [
+        (127, 5, false),
+        (128, 1, true),
+        (150, 2, true),
+        (300, 40, true),
+        (1000, 256, true),
+        (257, 1000, true),
+        (1811, 7, true),
+    ] {
+        for sorted in rows_sorted(&gpu, n, k) {
+            sorted.run(&rt);
+            let source = &sorted.plan.source;
+            assert_eq!(source.contains("local uint"), digits, "{source}");
+        }
+    }
+}
+
 #[test]
 fn oclgrind_finds_nothing_where_a_group_sorts_a_row() {
-    for sorted in rows_sorted(67, 5) {
+    for sorted in rows_sorted(&DeviceLimits::default(), 67, 5) {
+        sorted.grind();
+    }
+    let gpu = DeviceLimits { access_bytes: 16, ..DeviceLimits::default() };
+    for sorted in rows_sorted(&gpu, 150, 20) {
         sorted.grind();
     }
 }

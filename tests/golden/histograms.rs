@@ -24,6 +24,8 @@ fn groups_have_bins_of_their_own() {
         // A single group has nothing to combine.
         let many = n > 256;
         assert_eq!(k.plan.source.contains("float_add_global"), !many, "{}", k.plan.source);
+        // Only what all groups share is worth combining in a warp.
+        assert_eq!(k.plan.source.contains("run_starts"), !many, "{}", k.plan.source);
     }
 }
 

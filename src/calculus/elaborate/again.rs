@@ -9,6 +9,7 @@
 //! longer rows are computed again.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
+use super::loops_out;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp, ScanKind};
@@ -35,9 +36,9 @@ pub(super) fn computed_again(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> V
 /// function. Returns whether there were any.
 fn rows(e: &mut Ex, env: &SizeEnv, inside: bool, fresh: &mut dyn FnMut() -> Var) -> bool {
     let mut changed = false;
-    if let Kind::Let(Layout::Var(v, Ty::Array(n, t)), value, body) = &mut e.kind {
+    if let Kind::Let(Layout::Var(v, ty), value, body) = &mut e.kind {
         changed |= rows(value, env, inside, fresh);
-        let long = n.eval(env).unwrap_or(0).saturating_mul(t.components().len() as u64) >= LONG;
+        let long = loops_out::scalars_of_arrays(ty, env) >= LONG;
         let uses = body.uses(*v);
         if inside && long && uses > 1 && uses < usize::MAX && is_cheap(value, CHEAPER_THAN_ROWS) {
             put_each(body, *v, value, fresh);
@@ -100,7 +101,9 @@ fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
 fn is_cheap(e: &Ex, nodes: usize) -> bool {
     fn arrays(e: &Ex) -> Option<usize> {
         match &e.kind {
-            Kind::Map(Prim::Map, f, args) if is_scalar(&f.body) => args.iter().map(arrays).sum(),
+            Kind::Map(Prim::Map, f, args) if f.body.is_pure_scalar() => {
+                args.iter().map(arrays).sum()
+            }
             _ => e.is_free_of_cost().then_some(1),
         }
     }
@@ -108,14 +111,6 @@ fn is_cheap(e: &Ex, nodes: usize) -> bool {
         && !loops(e)
         && e.size() <= nodes
         && arrays(e).is_some_and(|n| n <= ARRAYS)
-}
-
-/// Whether an expression computes a tuple of scalars from scalars.
-fn is_scalar(e: &Ex) -> bool {
-    match &e.kind {
-        Kind::Map(..) | Kind::Prim(..) | Kind::Index(..) | Kind::Input(_) => false,
-        _ => !e.ty.has_array() && e.parts().iter().all(|(_, part)| is_scalar(part)),
-    }
 }
 
 /// Whether an expression contains a loop.

@@ -174,12 +174,17 @@ impl LoopsOut<'_> {
 
 /// Whether the arrays of a state are so long that a kernel for each step may pay.
 pub(super) fn is_long(state: &Ty, env: &SizeEnv) -> bool {
-    let arrays = state.components().into_iter().filter(|(dims, _)| !dims.is_empty());
+    scalars_of_arrays(state, env) >= LONG
+}
+
+/// Returns the number of scalars in the arrays of a value.
+pub(super) fn scalars_of_arrays(ty: &Ty, env: &SizeEnv) -> u64 {
+    let arrays = ty.components().into_iter().filter(|(dims, _)| !dims.is_empty());
     let lengths = arrays.map(|(dims, _)| {
         let dims = dims.iter().map(|n| n.eval(env).unwrap_or(1));
         dims.fold(1u64, u64::saturating_mul)
     });
-    lengths.fold(0, u64::saturating_add) >= LONG
+    lengths.fold(0, u64::saturating_add)
 }
 
 /// Removes the `let` of a parameter.

@@ -68,7 +68,7 @@ pub fn program(
             scalars: args,
             kernels: vec![],
             control: vec![],
-            contract: options.contract,
+            contract: options.contract || options.relaxed,
             relaxed: options.relaxed,
         },
         choices: vec![],

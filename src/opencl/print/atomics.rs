@@ -17,16 +17,7 @@ struct Atomic {
 
 impl Atomic {
     fn of(op: ScalarOp, ty: ScalarType, m: Mem) -> Option<Atomic> {
-        let known = matches!(
-            ty,
-            ScalarType::I32
-                | ScalarType::U32
-                | ScalarType::I64
-                | ScalarType::U64
-                | ScalarType::F32
-                | ScalarType::F64
-        );
-        Some(Atomic { op: name(op).filter(|_| known)?, ty, space: space(m) })
+        (ty.bytes() >= 4).then_some(Atomic { op: name(op)?, ty, space: space(m) })
     }
 
     fn is_wide(self) -> bool {
