@@ -659,6 +659,10 @@ impl<'a> Checker<'a> {
                 let ty = body.ty.clone();
                 Ok((Fun { params, body: Box::new(body) }, ty))
             }
+            // The body of the function itself lacks arguments.
+            Ok(function @ Elab::Fun(_)) if takes == given => {
+                Err(self.as_value(function).err().unwrap_or_else(|| wrong(self)))
+            }
             Ok(Elab::Fun(_)) => Err(wrong(self)),
             Err(Abort(Some(d))) if d.code == Code::Arity && takes < given => Err(wrong(self)),
             Err(abort) => Err(abort),

@@ -110,6 +110,7 @@ const WRONG: &[(&str, &str)] = &[
     ("arity_few", "entry f [n] (xs: [n]f32) = reduce (+) 0"),
     ("arity_map", "entry f [n] (xs: [n]f32) = map (+) xs"),
     ("arity_map2", "entry f [n] (xs: [n]f32) = map2 sqrt xs xs"),
+    ("arity_body", "entry f [n] [m] (xs: [n][m]f32) = map (\\r -> map3 (+) r r) xs"),
     ("arity_function_value", "entry f (c: bool) (x: f32) = (if c then sqrt else exp) x"),
     ("untyped_parameter", "entry f x = x"),
     ("nest_lcl", "entry f [n] (xs: [n]f32) = mapLcl 0 sqrt xs"),
