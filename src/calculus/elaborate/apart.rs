@@ -61,9 +61,16 @@ fn rows(n: &Size, f: &Term) -> Built {
             continue;
         }
         let id = Term::id(&next.ty().dom);
-        let cut = if *f.op() == Op::Fork {
-            let sides = f.args().iter().map(|side| build::compose(side, &next));
-            let sides = sides.collect::<Result<Vec<_>, _>>()?;
+        let cut = if matches!(f.op(), Op::Fork | Op::Bimap) {
+            let sides = [0, 1].map(|k| {
+                let side = &f.args()[k];
+                let side = match f.op() {
+                    Op::Fork => side.clone(),
+                    _ => build::compose(side, &build::proj(&f.ty().dom, k == 1)?)?,
+                };
+                build::compose(&side, &next)
+            });
+            let sides = sides.into_iter().collect::<Result<Vec<_>, _>>()?;
             let apart = |t: &Term| if reduces(t) { rows(n, t) } else { each(&id) };
             let cut = build::view(Op::Zip, &build::fork(&apart(&sides[0])?, &apart(&sides[1])?)?)?;
             let rest = |t: &Term| if reduces(t) { Term::id(&t.ty().cod) } else { t.clone() };

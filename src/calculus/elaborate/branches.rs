@@ -68,7 +68,8 @@ fn take_reductions(e: &mut Ex, moved: &mut Vec<(Layout, Ex)>, fresh: &mut dyn Fn
     }
 }
 
-fn cannot_fail(e: &Ex) -> bool {
+/// Whether an expression has a value whatever its variables are: no index, no divisor, no loop without a bound.
+pub(super) fn cannot_fail(e: &Ex) -> bool {
     let fails = match &e.kind {
         Kind::Index(..) | Kind::While(..) => true,
         Kind::Op(ScalarOp::Div | ScalarOp::Rem | ScalarOp::Pow, _) => !is_float(&e.ty),

@@ -77,7 +77,7 @@ impl Digits<'_> {
                 break;
             }
             let both = Ty::pair(&numbers.element_type()?, &t);
-            let both = Ty::array(length(&numbers)?, &both);
+            let both = Ty::array(numbers.length()?, &both);
             let zip = Kind::Prim(Prim::Zip, vec![], vec![], vec![numbers, elements]);
             let moved = sort(width, digits, Ex::new(zip, both, span))?;
             let name = named(&moved.ty, self.fresh);
@@ -145,20 +145,13 @@ impl Digits<'_> {
         let (a, b) = (named(count, self.fresh), named(count, self.fresh));
         let sum = Kind::Op(ScalarOp::Add, vec![a.value(span), b.value(span)]);
         let body = Box::new(Ex::new(sum, (**count).clone(), span));
-        let n = length(numbers)?;
+        let n = numbers.length()?;
         let ones = Kind::Prim(Prim::Replicate, vec![], vec![n.clone()], vec![lit(1)]);
         let ones = Ex::new(ones, Ty::array(n, count), span);
         let args = vec![lit(0), numbers.clone(), ones];
         let add = Lambda { params: vec![a, b], body };
         let histogram = Kind::Prim(Prim::Histogram, vec![add], vec![k.clone()], args);
         Some(Ex::new(histogram, counts.clone(), span))
-    }
-}
-
-fn length(e: &Ex) -> Option<&Size> {
-    match &e.ty {
-        Ty::Array(n, _) => Some(n),
-        _ => None,
     }
 }
 

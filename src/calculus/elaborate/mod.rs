@@ -22,6 +22,7 @@ mod contractions;
 mod copies;
 mod core;
 mod counting;
+mod cut;
 mod digits;
 mod elements;
 mod enter;
@@ -30,6 +31,7 @@ mod flat;
 mod hoist;
 mod interchange;
 mod invariant;
+mod irregular;
 mod leaf;
 mod leaves;
 mod lift;
@@ -140,11 +142,14 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let other = digits.or(flat);
     let outer = loops_out::out_of_maps(other.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
     let whole = outer.as_ref().or(other.as_ref()).unwrap_or(&body);
+    let flat = irregular::out_of_maps(whole, sizes.env(), &mut fresh)
+        .map(|e| digits::sorts_by_digits(&e, sizes.env(), &mut fresh).unwrap_or(e));
+    let whole = flat.as_ref().unwrap_or(whole);
     let again = again::computed_again(whole, sizes.env(), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
     let mut forms = vec![];
-    for body in [Some(body), other, outer, again].into_iter().flatten() {
+    for body in [Some(body), other, outer, flat, again].into_iter().flatten() {
         let body = interchange::interchange(body, &mut fresh);
         let term = bracket::Bracket::new(fresh().0).term(&body, &core::Layout::Unit)?;
         let made = normal_forms(&term, &mut env);

@@ -42,6 +42,14 @@ fn push(f: Term, chain: &mut Vec<Term>) -> Result<(), TypeError> {
         chain.extend([fork, zip, map]);
         return Ok(());
     }
+    if let [.., sides, zip] = &chain[..]
+        && (f.op(), zip.op()) == (&Op::Map(MapKind::Plain), &Op::Zip)
+        && matches!(sides.op(), Op::Fork | Op::Bimap)
+        && let Some(factors) = behind_zip(zip, sides, true)?
+    {
+        chain.truncate(chain.len() - 2);
+        chain.extend(factors);
+    }
     if let Some((rows, map)) = views_of_rows(&f, chain)? {
         let cross = chain.pop();
         push(rows, chain)?;
@@ -144,14 +152,6 @@ fn swapped(view: &Term, before: &Term) -> Result<Option<Vec<Term>>, TypeError> {
     let mapped = |f: &Term, view: &Term| {
         Term::on(Op::Map(MapKind::Plain), &[], &view.ty().cod, vec![f.clone()])
     };
-    let first = |t: &Term| -> Result<(Term, Term), TypeError> {
-        let chain = t.chain();
-        let rest = match &chain[1..] {
-            [] => Term::id(&t.ty().dom),
-            rest => Term::of_chain(rest)?,
-        };
-        Ok((chain[0].clone(), rest))
-    };
     match (view.op(), before.op()) {
         (Op::Reverse | Op::Rotate | Op::Take | Op::Drop, Op::Map(MapKind::Plain)) => {
             let written = if *view.op() == Op::Reverse { &[][..] } else { &view.sizes()[..1] };
@@ -192,24 +192,7 @@ fn swapped(view: &Term, before: &Term) -> Result<Option<Vec<Term>>, TypeError> {
             };
             Ok(Some(vec![before, view, f]))
         }
-        (Op::Zip, Op::Fork | Op::Bimap) => {
-            let taken = |side: &Term| -> Result<(Option<Term>, Term), TypeError> {
-                let (map, rest) = first(side)?;
-                let moves = *map.op() == Op::Map(MapKind::Plain) && is_cheap(&map.args()[0]);
-                Ok(if moves { (Some(map.args()[0].clone()), rest) } else { (None, side.clone()) })
-            };
-            let ((f, a), (g, b)) = (taken(&before.args()[0])?, taken(&before.args()[1])?);
-            if f.is_none() && g.is_none() {
-                return Ok(None);
-            }
-            let before = Term::new(before.op().clone(), vec![], vec![], vec![a, b])?;
-            let zip = again(&before, &[])?;
-            let (_, element) = build::elements(&zip.ty().cod)?;
-            let (x, y) = build::halves(&element)?;
-            let both = build::bimap(&f.unwrap_or(Term::id(&x)), &g.unwrap_or(Term::id(&y)))?;
-            let map = mapped(&both, &zip)?;
-            Ok(Some(vec![before, zip, map]))
-        }
+        (Op::Zip, Op::Fork | Op::Bimap) => behind_zip(view, before, false),
         (Op::Cross, Op::Fork) => {
             let (map, rows) = first(&before.args()[0])?;
             if *map.op() != Op::Map(MapKind::Plain) || !is_cheap(&map.args()[0]) {
@@ -228,6 +211,41 @@ fn swapped(view: &Term, before: &Term) -> Result<Option<Vec<Term>>, TypeError> {
         }
         _ => Ok(None),
     }
+}
+
+/// Returns the last function of a chain, and what is before it.
+fn first(t: &Term) -> Result<(Term, Term), TypeError> {
+    let chain = t.chain();
+    let rest = match &chain[1..] {
+        [] => Term::id(&t.ty().dom),
+        rest => Term::of_chain(rest)?,
+    };
+    Ok((chain[0].clone(), rest))
+}
+
+/// Returns what the zip of two sides, of which some are cheap maps, becomes: the maps are behind the zip. A map would copy rows that
+/// are beside the computed elements. So this is not done then, unless another map follows (`followed`), which reads the rows.
+fn behind_zip(zip: &Term, sides: &Term, followed: bool) -> Result<Option<Vec<Term>>, TypeError> {
+    let taken = |side: &Term| -> Result<(Option<Term>, Term), TypeError> {
+        let (map, rest) = first(side)?;
+        let moves = *map.op() == Op::Map(MapKind::Plain) && is_cheap(&map.args()[0]);
+        Ok(if moves { (Some(map.args()[0].clone()), rest) } else { (None, side.clone()) })
+    };
+    let ((f, a), (g, b)) = (taken(&sides.args()[0])?, taken(&sides.args()[1])?);
+    if f.is_none() && g.is_none() {
+        return Ok(None);
+    }
+    let sides = Term::new(sides.op().clone(), vec![], vec![], vec![a, b])?;
+    let zip = Term::on(zip.op().clone(), &[], &sides.ty().cod, vec![])?;
+    let (_, element) = build::elements(&zip.ty().cod)?;
+    let (x, y) = build::halves(&element)?;
+    let copies = f.is_none() && x.has_array() || g.is_none() && y.has_array();
+    if copies && !followed {
+        return Ok(None);
+    }
+    let both = build::bimap(&f.unwrap_or(Term::id(&x)), &g.unwrap_or(Term::id(&y)))?;
+    let map = Term::on(Op::Map(MapKind::Plain), &[], &zip.ty().cod, vec![both])?;
+    Ok(Some(vec![sides, zip, map]))
 }
 
 /// Returns `bimap (map p) (map q)` and `map (map f)` for `map (map (f . bimap p q)) . cross`, where `p` and `q` only

@@ -87,6 +87,19 @@ fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
             };
             continue;
         }
+        if *last.op() == Op::Cross
+            && change == Change::Parts
+            && let Some((user, pairs, p, q, other)) = with_partner(&f)?
+            && let Some(product) = product(&pairs, outer, change, env)
+        {
+            let whole = Term::id(&before.ty().cod);
+            let sides = build::compose(&build::bimap(&p, &q)?, &whole)?;
+            let product = product.in_parts(env, &sides)?;
+            let other = build::compose(&other, &build::view(Op::Cross, &whole)?)?;
+            let both = build::view(Op::Zip, &build::fork(&product, &other)?)?;
+            done = build::compose(&user, &build::compose(&both, &before)?)?;
+            continue;
+        }
         let f = match f.op() {
             Op::Map(MapKind::Plain) => {
                 let inner = within_map(&f, outer, change, env)?;
@@ -176,6 +189,51 @@ fn beside(
     let row = Term::on(Op::Zip, &[], &Ty::pair(&a, &b), vec![])?;
     let user = build::compose(&build::map(MapKind::Plain, m, &h)?, &row)?;
     Ok(Some((build::map(MapKind::Plain, n, &user)?, both)))
+}
+
+/// The parts of `map (map (h . fork (r . bimap p q) g))`, where `r` reduces and `g` does not: `map (map h . zip)`, `map (map r)`,
+/// `map p`, `map q`, `map (map g)`.
+type Partnered = (Term, Term, Term, Term, Term);
+
+/// Takes a product apart from what else its function computes of a pair of rows, such as a factor of the row. `None` if there is no
+/// such product.
+fn with_partner(f: &Term) -> Result<Option<Partnered>, TypeError> {
+    let is_map = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
+    if !is_map(f) || !is_map(&f.args()[0]) {
+        return Ok(None);
+    }
+    let (n, m) = (&f.sizes()[0], &f.args()[0].sizes()[0]);
+    let chain = f.args()[0].args()[0].chain();
+    let Some((fork, h)) = chain.split_last().filter(|(f, _)| *f.op() == Op::Fork) else {
+        return Ok(None);
+    };
+    let [first, second] = [0, 1].map(|k| build::reduces(&fork.args()[k]));
+    if first == second {
+        return Ok(None);
+    }
+    let (product, other) = (&fork.args()[usize::from(second)], &fork.args()[usize::from(first)]);
+    let each = |n: &Size, f: &Term| build::map(MapKind::Plain, n, f);
+    let factors = product.chain();
+    let (rows, (p, q)) = match factors.split_last() {
+        Some((sides, rows)) if *sides.op() == Op::Bimap && !rows.is_empty() => {
+            (Term::of_chain(rows)?, (sides.args()[0].clone(), sides.args()[1].clone()))
+        }
+        _ => {
+            let (a, b) = build::halves(&product.ty().dom)?;
+            (product.clone(), (Term::id(&a), Term::id(&b)))
+        }
+    };
+    let pair = Ty::pair(&rows.ty().cod, &other.ty().cod);
+    // The function takes the pair in the order of the program.
+    let ordered = match second {
+        false => Term::id(&pair),
+        true => build::fork(&build::proj(&pair, true)?, &build::proj(&pair, false)?)?,
+    };
+    let h = h.iter().rev().try_fold(ordered, |done, f| build::compose(f, &done))?;
+    let row = Ty::pair(&Ty::array(m, &rows.ty().cod), &Ty::array(m, &other.ty().cod));
+    let user = build::compose(&each(m, &h)?, &Term::on(Op::Zip, &[], &row, vec![])?)?;
+    let nest = |f: &Term| each(n, &each(m, f)?);
+    Ok(Some((each(n, &user)?, nest(&rows)?, each(n, &p)?, each(m, &q)?, nest(other)?)))
 }
 
 /// A product of `n` and `m` rows of length `k` that is to be changed.

@@ -66,6 +66,14 @@ impl Ex {
         }
     }
 
+    /// Returns the length of an array.
+    pub(super) fn length(&self) -> Option<&Size> {
+        match &self.ty {
+            Ty::Array(n, _) => Some(n),
+            _ => None,
+        }
+    }
+
     fn two_dimensions(&self) -> Option<(Size, Size, Ty)> {
         let Ty::Array(n, row) = &self.ty else { return None };
         let Ty::Array(m, t) = &**row else { return None };

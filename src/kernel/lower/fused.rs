@@ -35,17 +35,38 @@ impl Lowerer {
         if single || !is_elementwise(f) {
             return self.read(factors, x);
         }
-        let inner = self.fused_chain(statements, rest, x)?;
+        // A choice between two elements would emit the statements of both, also of one that is outside of its array.
+        let chooses = matches!(
+            f.op(),
+            Op::Concat | Op::Pad(_) | Op::PadTo | Op::PadLast | Op::Mask | Op::Rotate
+        );
+        let inner = self.fused_chain(statements && !chooses, rest, x)?;
         let fused = self.views.apply(f, &inner)?;
         let computed = if statements { self.has_elements(&fused) } else { is_expressions(&fused) };
         if is_pure(f) || computed {
             return Ok(fused);
         }
-        // The function needs statements in an inner array, which are not collected.
+        // The function needs statements that the reader does not emit, or that are in an inner array.
         let shape = self.views.shape(&f.ty().cod)?;
+        if self.context == Context::Host
+            && self.has_elements(&fused)
+            && let Shape::Array(n, elem) = &shape
+        {
+            return self.stored_each(*n, elem, &fused);
+        }
         let space = (self.context == Context::Host).then_some(Space::Global);
         let out = self.allocate(&shape, space)?;
         self.write(std::slice::from_ref(f), &inner, &out.dest)?;
+        Ok(out.view)
+    }
+
+    /// Stores an array in global memory: a work-item computes each element.
+    fn stored_each(&mut self, n: i64, elem: &Shape, v: &View) -> Step<View> {
+        let out = self.allocate(&Shape::Array(n, Box::new(elem.clone())), Some(Space::Global))?;
+        self.each(n, &mut |me, i| {
+            let element = me.emitted(|| v.at(i))?;
+            me.store(&element, &out.dest.at(i)?, elem)
+        })?;
         Ok(out.view)
     }
 
@@ -61,12 +82,7 @@ impl Lowerer {
             return self.read(factors, x);
         }
         let v = self.fused_chain(true, factors, x)?;
-        let out = self.allocate(&shape, Some(Space::Global))?;
-        self.each(*n, &mut |me, i| {
-            let element = me.emitted(|| v.at(i))?;
-            me.store(&element, &out.dest.at(i)?, elem)
-        })?;
-        Ok(out.view)
+        self.stored_each(*n, elem, &v)
     }
 
     /// Whether the elements of a view can be computed where they are read ([`Lowerer::emitted`]).

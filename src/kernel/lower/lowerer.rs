@@ -447,7 +447,8 @@ impl Lowerer {
                 let v = self.fused(before, x)?;
                 self.value(f, &v)?
             }
-            Op::Fold | Op::While if self.context == Context::Host => {
+            // Any other loop is a kernel of one work-item.
+            Op::Fold | Op::While if self.context == Context::Host && runs_by_host(f) => {
                 let mid = self.read_or(before, x)?;
                 self.stage_of(f, |me| match f.op() {
                     Op::Fold => me.host_fold_value(f, &mid),

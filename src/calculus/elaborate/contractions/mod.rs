@@ -147,18 +147,40 @@ impl Contractions<'_> {
             }
         }
         self.reads().simplify(&mut body);
-        let mut found = vec![];
-        reductions(&body, &mut found);
-        let found: Vec<Ex> = found.into_iter().cloned().collect();
-        let product = found.iter().find_map(|reduction| self.product(&body, reduction, &axes))?;
+        let others = self.all_but_last(&mut body, &axes)?;
+        let product = owned_reductions(&body).iter().find_map(|r| self.product(&body, r, &axes))?;
+        let named = |e: Ex, (name, value): (Layout, Ex)| {
+            let (ty, span) = (e.ty.clone(), e.span);
+            Ex::new(Kind::Let(name, Box::new(value), Box::new(e)), ty, span)
+        };
+        let product = others.into_iter().fold(product, named);
         Some(stages.into_iter().rev().fold(product, |e, (name, mut value)| {
             if !name.meets(&e.free()) {
                 return e;
             }
             self.walk(&mut value);
-            let (ty, span) = (e.ty.clone(), e.span);
-            Ex::new(Kind::Let(name, Box::new(value), Box::new(e)), ty, span)
+            named(e, (name, value))
         }))
+    }
+
+    /// Takes all contractions but one out of an element, such as the gate of a gated convolution: the nest reads the array of their
+    /// values. Returns their names with the arrays, which are products.
+    fn all_but_last(&mut self, body: &mut Ex, axes: &[Axis]) -> Option<Vec<(Layout, Ex)>> {
+        let mut products: Vec<(Ex, Ex)> = vec![];
+        for reduction in owned_reductions(body) {
+            let product = self.product(&reduction, &reduction, axes);
+            products.extend(product.map(|product| (reduction, product)));
+        }
+        products.pop();
+        let mut stages = vec![];
+        for (reduction, product) in products {
+            let name = Layout::Var((self.fresh)(), product.ty.clone());
+            let whole = name.value(reduction.span);
+            let read = axes.iter().try_fold(whole, |e, axis| e.element(&axis.place(&e)))?;
+            body.replace(&reduction, &read);
+            stages.push((name, product));
+        }
+        Some(stages)
     }
 
     /// Takes an array with reductions that the maps around it compute, such as the first of two convolutions, out of the maps:
@@ -499,6 +521,18 @@ fn distribute(e: &Ex, nest: &Vars, operands: &mut [Operand; 2]) -> Option<()> {
         }
         _ => None,
     }
+}
+
+/// Returns the different reductions that an expression always computes.
+fn owned_reductions(e: &Ex) -> Vec<Ex> {
+    let (mut found, mut out): (Vec<&Ex>, Vec<Ex>) = (vec![], vec![]);
+    reductions(e, &mut found);
+    for reduction in found {
+        if !out.contains(reduction) {
+            out.push(reduction.clone());
+        }
+    }
+    out
 }
 
 /// Adds the reductions that an expression always computes, outside functions and loops.
