@@ -1,4 +1,4 @@
--- fuzz: seed=1 b=2 t=37 c=70 w=3
+-- fuzz: seed=1 b=2 t=23 c=33 w=3
 -- Two contractions in one element, each a product of its own.
 entry gated_convolution [b] [t] [c] [w] (x: [b][t + w - 1][c]f32) (Wa: [c][w][c]f32) (Wg: [c][w][c]f32) (ba: [c]f32) (bg: [c]f32)
   : [b][t][c]f32 =

@@ -67,15 +67,22 @@ impl Cut {
     ) -> Option<Ex> {
         let body = e.behind(self.cheap.iter(), fresh);
         let own = self.f.params.iter().zip(&self.args);
-        map_by_parts(body, &others.iter().copied().chain(own).collect::<Vec<_>>(), fresh)
+        map_by_parts(body, &others.iter().copied().chain(own).collect::<Vec<_>>(), false, fresh)
     }
 
-    /// Returns the map with the arrays of the expression's components.
-    pub(super) fn with(self, components: Vec<Ex>, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    /// Returns the map with the arrays of the expression's components. With `apart`, components of its result that have nothing to
+    /// compute in common are maps of their own, so that long rows are shared out.
+    pub(super) fn with(
+        self,
+        components: Vec<Ex>,
+        apart: bool,
+        fresh: &mut dyn FnMut() -> Var,
+    ) -> Option<Ex> {
         let Cut { mut f, mut args, outside, name, span, .. } = self;
         f.params.extend(parts_of(name, components.len())?);
         args.extend(components);
-        let all = map_by_parts(*f.body, &f.params.iter().zip(&args).collect::<Vec<_>>(), fresh)?;
+        let rows: Vec<_> = f.params.iter().zip(&args).collect();
+        let all = map_by_parts(*f.body, &rows, apart, fresh)?;
         Some(outside.into_iter().rev().fold(all, |body, (p, value)| {
             let ty = body.ty.clone();
             Ex::new(Kind::Let(p, Box::new(value), Box::new(body)), ty, span)
@@ -84,8 +91,13 @@ impl Cut {
 }
 
 /// Returns the map of a function with this body over arrays. A component of the body that only rearranges rows is an array of its own:
-/// a map would copy it.
-fn map_by_parts(body: Ex, rows: &[(&Layout, &Ex)], fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+/// a map would copy it. With `apart`, so is each component that has nothing to compute in common with another.
+fn map_by_parts(
+    body: Ex,
+    rows: &[(&Layout, &Ex)],
+    apart: bool,
+    fresh: &mut dyn FnMut() -> Var,
+) -> Option<Ex> {
     let (mut lets, mut last) = (vec![], &body);
     while let Kind::Let(p, value, body) = &last.kind {
         lets.push((p.clone(), (**value).clone()));
@@ -93,8 +105,10 @@ fn map_by_parts(body: Ex, rows: &[(&Layout, &Ex)], fresh: &mut dyn FnMut() -> Va
     }
     if let Kind::Pair(a, b) = &last.kind {
         let [a, b] = [a, b].map(|e| (**e).clone().behind(lets.iter(), fresh));
-        if rearranges(&a) || rearranges(&b) {
-            let (a, b) = (map_by_parts(a, rows, fresh)?, map_by_parts(b, rows, fresh)?);
+        let alone = apart && lets.is_empty() && [&a, &b].iter().any(|e| e.ty.has_array());
+        if alone || rearranges(&a) || rearranges(&b) {
+            let (a, b) =
+                (map_by_parts(a, rows, apart, fresh)?, map_by_parts(b, rows, apart, fresh)?);
             let (n, x, y) = (a.length()?.clone(), a.element_type()?, b.element_type()?);
             let zip = Kind::Prim(Prim::Zip, vec![], vec![], vec![a, b]);
             return Some(Ex::new(zip, Ty::array(&n, &Ty::pair(&x, &y)), body.span));

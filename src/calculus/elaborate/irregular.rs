@@ -118,7 +118,7 @@ impl Irregular<'_> {
             }
             _ => return None,
         };
-        cut.with(components, self.fresh)
+        cut.with(components, true, self.fresh)
     }
 
     /// Returns the rest of a map around a sort of all rows.
@@ -143,7 +143,7 @@ impl Irregular<'_> {
             numbers = Ex::map_of(cast, [(&x, &numbers)], self.fresh)?;
         }
         let numbers = numbers.split(rows, k)?;
-        let rest = cut.with(vec![numbers, value.proj(true)?.split(rows, n)?], self.fresh)?;
+        let rest = cut.with(vec![numbers, value.proj(true)?.split(rows, n)?], true, self.fresh)?;
         let ty = rest.ty.clone();
         Some(Ex::new(Kind::Let(name, Box::new(both), Box::new(rest)), ty, span))
     }

@@ -76,7 +76,7 @@ impl LoopsOut<'_> {
         let ty = first.ty.clone();
         let acc = Layout::Var(v, ty.clone());
         let all = Kind::For(Box::new(first), bound, index, acc, Box::new(step));
-        cut.with(vec![Ex::new(all, ty, e.span)], self.fresh)
+        cut.with(vec![Ex::new(all, ty, e.span)], false, self.fresh)
     }
 }
 
