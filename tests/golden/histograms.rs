@@ -120,7 +120,13 @@ fn bins_of_64_bits_are_shared() {
 /// Histograms of pairs and of records by operators that devices do not have, for a GPU with operations on 64 bits.
 fn chosen(m: u64, n: u64, wide: bool) -> Kernels {
     let (t, z, z_of_term, values, values_of_term) = match wide {
-        false => ("(f32, i32)", "(f32.lowest, i32.highest)", "((-f32.inf), 2147483647)", "zip xs (iota n)", "id"),
+        false => (
+            "(f32, i32)",
+            "(f32.lowest, i32.highest)",
+            "((-f32.inf), 2147483647)",
+            "zip xs (iota n)",
+            "id",
+        ),
         true => (
             "(f32, (i32, f32))",
             "(f32.lowest, (i32.highest, 0))",
@@ -141,7 +147,7 @@ fn chosen(m: u64, n: u64, wide: bool) -> Kernels {
     );
     let term = format!(
         "histogram {m} {better} (\\() -> {z_of_term}) . fork (mapGlb 0 (\\x -> i32.f32 x % 7) . xs) \
-         ({values_of_term} . zip . fork xs (iota n i32))"
+         ({values_of_term} . zip . fork xs (iota {n} i32))"
     );
     let limits = DeviceLimits::default();
     let device = DeviceLimits { access_bytes: 16, atomics_64: true, ..limits };
@@ -167,7 +173,8 @@ fn words_are_exchanged() {
 /// The text of such a loop: a value that changes nothing leaves the word as it is, and nobody waits.
 #[test]
 fn a_word_is_exchanged_until_nobody_was_faster() {
-    let source = chosen(9000, 300, false).plan.source;
+    let k = chosen(9000, 300, false);
+    let source = &k.plan.source;
     let from = source.find("bool t").expect("a loop");
     let text: Vec<&str> = source[from..].lines().map(str::trim).take(12).collect();
     let golden = include_str!("exchanged.txt");
@@ -188,7 +195,8 @@ fn wide_values_are_chosen_by_number() {
     let program = "entry products [n] (xs: [n]f32) : [7](f32, (f32, f32)) =
         histogram (\\a b -> (a.0 * b.0, (a.0 * b.1.0 + a.1.0 * b.0, a.0 * b.1.1 + a.1.0 * b.1.0 + a.1.1 * b.0)))
           (1, (0, 0)) 7 (map (\\x -> i32.f32 x % 7) xs) (map (\\x -> (1, (x, x))) xs)";
-    let product = "(\\((a, (b, c)), (d, (e, f))) -> (a * d, (a * e + b * d, a * f + b * e + c * d)))";
+    let product =
+        "(\\((a, (b, c)), (d, (e, f))) -> (a * d, (a * e + b * d, a * f + b * e + c * d)))";
     let term = format!(
         "histogram 7 {product} (\\() -> (1.0, (0.0, 0.0))) . \
          fork (mapGlb 0 (\\x -> i32.f32 x % 7)) (mapGlb 0 (\\x -> (1.0, (x, x)))) . xs"

@@ -1,4 +1,4 @@
--- fuzz: seed=1 n=1009
+-- fuzz: seed=1 n=2003
 -- Number, mean and squared deviations of each bin, merged: three components that an operator combines with each other.
 -- gen: is=whole:-2..40 xs=whole:0..8
 entry moments [n] (is: [n]i32) (xs: [n]f32) : [37](f32, f32, f32) =

@@ -25,6 +25,9 @@ use crate::diag::Span;
 use crate::lang::typed::{Prim, ScalarOp, ScanKind};
 use crate::lang::types::ScalarType;
 
+/// So many elements take less time in any other way than the launches of a sort.
+const FEW: u64 = 1024;
+
 /// The type of the numbers of bins.
 const NUMBER: ScalarType = ScalarType::U32;
 
@@ -67,10 +70,10 @@ impl BySort<'_> {
         let bins = m.eval(self.env).ok()?;
         // Numbers of bins are the numbers up to `m`, which stands for none.
         let bits = u64::BITS - bins.leading_zeros();
-        if bits > i32::BITS - 1 {
+        let (span, n) = (e.span, length(xs)?.clone());
+        if bits > i32::BITS - 1 || n.eval(self.env).ok()? <= FEW {
             return None;
         }
-        let (span, n) = (e.span, length(xs)?.clone());
         let mut lets = vec![];
         let mut name = |me: &mut Self, value: Ex| {
             let name = named(&value.ty, me.fresh);
@@ -80,12 +83,12 @@ impl BySort<'_> {
         };
         let numbers = self.numbers(is, m, bins)?;
         let numbers = name(self, numbers);
-        let (moved, values) = self.moved(xs)?;
+        let (sorted, values) = moved(xs)?;
         let mut digits = Digits { env: self.env, fresh: &mut *self.fresh };
-        let (numbers, moved) = digits.sorted(numbers, moved, bits, true, &mut lets)?;
+        let (numbers, sorted) = digits.sorted(numbers, sorted, bits, true, &mut lets)?;
         let xs = match values {
-            Some(f) => self.applied(f, moved, xs)?,
-            None => moved,
+            Some(f) => self.applied(f, sorted, xs)?,
+            None => sorted,
         };
         let (starts, places) = self.ends(&numbers, &n, m)?;
         let sums = self.scanned(op, z, starts, xs)?;
@@ -128,29 +131,15 @@ impl BySort<'_> {
         Ex::map_of(number, [(&i, is)], self.fresh)
     }
 
-    /// Returns what is sorted in place of the values: the arrays that a map computes them from, if their elements are smaller
-    /// than the values, with the function of the map.
-    fn moved(&mut self, xs: &Ex) -> Option<(Ex, Option<Lambda>)> {
-        let wide = bytes(&xs.element_type()?)?;
-        if let Kind::Map(Prim::Map, f, args) = &xs.kind {
-            let of = |a: &Ex| bytes(&a.element_type()?);
-            let narrow = args.iter().map(of).sum::<Option<usize>>();
-            if narrow.is_some_and(|narrow| narrow < wide) {
-                let zipped = args.iter().rev().cloned().reduce(|rest, first| zip(first, rest))?;
-                return Some((zipped, Some(f.clone())));
-            }
-        }
-        Some((xs.clone(), None))
-    }
-
     /// Returns a function of several parameters, mapped over tuples.
     fn applied(&mut self, f: Lambda, tuples: Ex, like: &Ex) -> Option<Ex> {
         let mut body = *f.body;
         let params: Vec<Layout> =
             f.params.iter().map(|p| p.renamed(&mut body, self.fresh)).collect();
-        let param = params.into_iter().rev().reduce(|rest, first| {
-            Layout::Pair(Box::new(first), Box::new(rest))
-        })?;
+        let param = params
+            .into_iter()
+            .rev()
+            .reduce(|rest, first| Layout::Pair(Box::new(first), Box::new(rest)))?;
         let f = Lambda { params: vec![param], body: Box::new(body) };
         Some(Ex::new(Kind::Map(Prim::Map, f, vec![tuples]), like.ty.clone(), like.span))
     }
@@ -158,7 +147,9 @@ impl BySort<'_> {
     /// Returns, for numbers in order, whether a run of equal ones begins at each, and the number where a run ends and `m` elsewhere.
     fn ends(&mut self, numbers: &Ex, n: &Size, m: &Size) -> Option<(Ex, Ex)> {
         let (ty, span) = (numbers.ty.clone(), numbers.span);
-        let view = |prim, sizes, xs: Ex| Ex::new(Kind::Prim(prim, vec![], sizes, vec![xs]), ty.clone(), span);
+        let view = |prim, sizes, xs: Ex| {
+            Ex::new(Kind::Prim(prim, vec![], sizes, vec![xs]), ty.clone(), span)
+        };
         let one = || vec![Size::constant(1)];
         let after = view(Prim::Rotate, one(), numbers.clone());
         let turned = view(Prim::Reverse, vec![], numbers.clone());
@@ -208,6 +199,21 @@ impl BySort<'_> {
         let scan = Kind::Prim(Prim::Scan(ScanKind::Assoc), vec![step], vec![], args);
         Digits { env: self.env, fresh: &mut *self.fresh }.component(&Ex::new(scan, ty, span), true)
     }
+}
+
+/// Returns what is sorted in place of the values: the arrays that a map computes them from, if their elements are smaller
+/// than the values, with the function of the map.
+fn moved(xs: &Ex) -> Option<(Ex, Option<Lambda>)> {
+    let wide = bytes(&xs.element_type()?)?;
+    if let Kind::Map(Prim::Map, f, args) = &xs.kind {
+        let of = |a: &Ex| bytes(&a.element_type()?);
+        let narrow = args.iter().map(of).sum::<Option<usize>>();
+        if narrow.is_some_and(|narrow| narrow < wide) {
+            let zipped = args.iter().rev().cloned().reduce(|rest, first| zip(first, rest))?;
+            return Some((zipped, Some(f.clone())));
+        }
+    }
+    Some((xs.clone(), None))
 }
 
 fn op(op: ScalarOp, args: Vec<Ex>, t: ScalarType, span: Span) -> Ex {

@@ -9,7 +9,9 @@ pub use super::op_kind::OpKind;
 use super::op_kind::kind;
 use super::trip_count::{UNKNOWN, of_loop, of_while};
 use crate::kernel::ir::index::{Index, Var};
-use crate::kernel::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt, Update};
+use crate::kernel::ir::{
+    Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt, Update,
+};
 use indexmap::IndexSet;
 use num_integer::gcd;
 use std::collections::{BTreeMap, BTreeSet};

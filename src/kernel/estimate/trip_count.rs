@@ -1,7 +1,7 @@
 //! How often a loop runs.
 
-use crate::kernel::ir::{Block, Expr, Stmt, Update};
 use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::{Block, Expr, Stmt, Update};
 use crate::lang::typed::ScalarOp;
 
 /// Assumed number of iterations of a loop that ends by a condition.

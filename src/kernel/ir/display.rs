@@ -2,8 +2,7 @@
 
 use super::index::Guard;
 use super::{
-    Update,
-    Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt,
+    Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt, Update,
 };
 use std::fmt::{self, Display, Formatter, Write as _};
 

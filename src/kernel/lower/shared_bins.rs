@@ -409,7 +409,9 @@ fn used(e: &SExpr, leaves: &[Leaf]) -> BTreeSet<usize> {
     }
     let all = |es: &[&SExpr]| es.iter().flat_map(|e| used(e, leaves)).collect();
     match e {
-        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => all(&[]),
+        SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => {
+            all(&[])
+        }
         SExpr::Proj(e, _) => used(e, leaves),
         SExpr::Op(_, _, es) => all(&es.iter().collect::<Vec<_>>()),
         SExpr::Pair(a, b) | SExpr::Let(a, b) => all(&[a, b]),
@@ -442,8 +444,7 @@ fn part(
     };
     let one = |k: &usize| (results[*k].clone(), Ty::Scalar(leaves[*k].1));
     let joined = group.iter().rev().map(one);
-    let (body, cod) =
-        joined.reduce(|(b, u), (a, t)| (SExpr::pair(a, b), Ty::pair(&t, &u)))?;
+    let (body, cod) = joined.reduce(|(b, u), (a, t)| (SExpr::pair(a, b), Ty::pair(&t, &u)))?;
     // What several components need is computed once.
     let (body, cod) = match group.len() == leaves.len() && *leaves_in_order(&cod) == *leaves {
         true => (f.body.clone(), f.cod.clone()),

@@ -79,7 +79,9 @@ pub(super) fn statement(
             let function = Atomic::of(*op, t, m).map(Atomic::function).unwrap_or_default();
             format!("{function}(&{place}, {value});")
         }
-        Update::Read(r) => format!("{} = {}(&{place});", r.name, Word { ty: t, space: space(m) }.reader()),
+        Update::Read(r) => {
+            format!("{} = {}(&{place});", r.name, Word { ty: t, space: space(m) }.reader())
+        }
         Update::Swap(r) => {
             let (seen, cast) = (&r.name, Word { ty: t, space: space(m) }.pointer());
             let prefix = if t.bytes() == 8 { "atom" } else { "atomic" };
@@ -108,7 +110,8 @@ impl Word {
     /// The function that reads a word as one step. NVIDIA's compiler, which says who it is by a macro, makes one instruction of a
     /// volatile read of a word, and such a read takes the device less time than an operation.
     fn definition(self) -> String {
-        let (t, prefix) = (c_type(ElemTy::scalar(self.ty)), if self.ty.bytes() == 8 { "atom" } else { "atomic" });
+        let (t, prefix) =
+            (c_type(ElemTy::scalar(self.ty)), if self.ty.bytes() == 8 { "atom" } else { "atomic" });
         format!(
             "\n{t} {}({} at) {{
 #ifdef __NV_CL_C_VERSION
@@ -147,7 +150,11 @@ pub(super) fn functions(program: &Program) -> String {
     let extensions = extensions.map(|e| format!("#pragma OPENCL EXTENSION {e} : enable\n"));
     let runs = if used.iter().any(|a| a.space == GLOBAL) { RUNS } else { "" };
     let read = read.into_iter().map(Word::definition);
-    extensions.chain([runs.to_owned()]).chain(used.into_iter().map(definition)).chain(read).collect()
+    extensions
+        .chain([runs.to_owned()])
+        .chain(used.into_iter().map(definition))
+        .chain(read)
+        .collect()
 }
 
 /// Functions that find the runs of neighbouring lanes of a warp with equal keys, in the instructions of NVIDIA.
