@@ -71,18 +71,15 @@ impl BySort<'_> {
         // Numbers of bins are the numbers up to `m`, which stands for none.
         let bits = u64::BITS - bins.leading_zeros();
         let (span, n) = (e.span, length(xs)?.clone());
-        if bits > i32::BITS - 1 || n.eval(self.env).ok()? <= FEW {
+        // Places are compared with lengths as numbers of 32 bits.
+        let count = n.eval(self.env).ok()?;
+        if bins == 0 || bits > i32::BITS - 1 || count <= FEW || i32::try_from(count).is_err() {
             return None;
         }
-        let mut lets = vec![];
-        let mut name = |me: &mut Self, value: Ex| {
-            let name = named(&value.ty, me.fresh);
-            let read = name.value(span);
-            lets.push((name, value));
-            read
-        };
         let numbers = self.numbers(is, m, bins)?;
-        let numbers = name(self, numbers);
+        let name = named(&numbers.ty, self.fresh);
+        let mut lets = vec![(name.clone(), numbers)];
+        let numbers = name.value(span);
         let (sorted, values) = moved(xs)?;
         let mut digits = Digits { env: self.env, fresh: &mut *self.fresh };
         let (numbers, sorted) = digits.sorted(numbers, sorted, bits, true, &mut lets)?;
