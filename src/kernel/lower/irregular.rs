@@ -5,7 +5,7 @@ use super::leaf::{self, Emit};
 use super::lowerer::{Body, Context, Lowerer};
 use super::memory::Storage;
 use super::shared_bins::{Shared, choice};
-use super::view::{Shape, Step, View, stop};
+use super::view::{Shape, Step, View, stop, within};
 use crate::calculus::scalar::Lit;
 use crate::calculus::term::{MapKind, Space, Term};
 use crate::calculus::ty::Ty;
@@ -464,11 +464,6 @@ pub fn known(places: &View, j: &Index) -> Option<Index> {
         View::Elem(Expr::Index(i, _)) if !i.has_data() => Some(i),
         _ => None,
     }
-}
-
-/// A computed index that is in `0..n` by a test or by the algorithm. States these bounds for the bounds checker, too.
-pub fn within(at: Expr, n: i64) -> Index {
-    Index::data(at).lesser(&Index::from(n - 1)).greater(&Index::from(0))
 }
 
 /// Returns the place of the copy of bin `i` that belongs to work-item `l`. The copies of a bin are neighbours, so that

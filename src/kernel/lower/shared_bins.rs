@@ -9,10 +9,9 @@
 //! that was chosen last, and the elements are read where they are.
 
 use super::dest::Dest;
-use super::irregular::within;
 use super::leaf::{self, Emit, arg_path};
 use super::lowerer::Lowerer;
-use super::view::{Shape, Step, View, stop};
+use super::view::{Shape, Step, View, stop, within};
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::calculus::term::{Op, Space, Term};
 use crate::calculus::ty::Ty;
