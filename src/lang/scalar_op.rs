@@ -143,6 +143,8 @@ pub enum ScalarOp {
     /// `order_key a`, an unsigned integer of the same number of bits, in the order of the numbers. Zeros are equal, and
     /// NaN is the greatest.
     OrderKey,
+    /// The bits of a number as those of another type of the same width. Programs do not have it: kernels pack values in words with it.
+    Bits,
     /// `T.S a`: conversion to the expression's type. With a scalar operand and a vector result, every component is
     /// the operand (which has the vector's element type, `T`).
     Cast(ScalarType),

@@ -225,8 +225,14 @@ fn kernel(
                 Stmt::Set(r, _) => {
                     changed.insert(r.id);
                 }
-                Stmt::Store(Mem::Global(b), ..) | Stmt::Atomic(_, Mem::Global(b), ..) => {
+                Stmt::Store(Mem::Global(b), ..) => {
                     written.insert(*b);
+                }
+                Stmt::Atomic(_, m, ..) => {
+                    changed.extend(s.assigned().map(|r| r.id));
+                    if let Mem::Global(b) = m {
+                        written.insert(*b);
+                    }
                 }
                 Stmt::Loop { kind, var, .. } => {
                     let key = match kind {
@@ -571,7 +577,7 @@ impl Printer<'_> {
             Stmt::Atomic(op, m, i, e) => {
                 let t = e.ty();
                 let place = self.place(*m, t, i, false).unwrap_or_default();
-                let text = atomics::statement(*op, t.scalar, *m, &place, &self.expr(e).0);
+                let text = atomics::statement(op, t.scalar, *m, &place, &self.expr(e).0);
                 let _ = writeln!(out, "{pad}{text}");
             }
             Stmt::Loop { kind, var, lo, hi, body } => match kind {

@@ -50,8 +50,8 @@ fn a_histogram_beside_another_result_is_parallel() {
 const ROWS: &[[u64; 2]] =
     &[[3, 1], [2, 7], [5, 16], [3, 64], [2, 100], [3, 256], [2, 1000], [1, 1028]];
 
-/// Values of each row by bin: with atomic operations on floats and on integers, and by one work-item for an operator that has
-/// no atomic operation. The work-items of the group read the bins of others.
+/// Values of each row by bin: with atomic operations on floats and on integers, and by exchanging words for an operator that
+/// has no atomic operation. The work-items of the group read the bins of others.
 fn counted(n: u64, m: u64) -> Vec<Kernels> {
     let ones = format!("(replicate {m} . 1 . bang)");
     let operators = [
@@ -115,4 +115,93 @@ fn bins_of_64_bits_are_shared() {
             assert!(source.contains(if t == "f64" { "double_" } else { "atom_" }), "{source}");
         }
     }
+}
+
+/// Histograms of pairs and of records by operators that devices do not have, for a GPU with operations on 64 bits.
+fn chosen(m: u64, n: u64, wide: bool) -> Kernels {
+    let (t, z, z_of_term, values, values_of_term) = match wide {
+        false => (
+            "(f32, i32)",
+            "(f32.lowest, i32.highest)",
+            "((-f32.inf), 2147483647)",
+            "zip xs (iota n)",
+            "id",
+        ),
+        true => (
+            "(f32, (i32, f32))",
+            "(f32.lowest, (i32.highest, 0))",
+            "((-f32.inf), (2147483647, 0.0))",
+            "map2 (\\x i -> (x, (i, 2 * x))) xs (iota n)",
+            "mapGlb 0 (\\(x, i) -> (x, (i, 2.0 * x)))",
+        ),
+    };
+    let number = if wide { ".1.0" } else { ".1" };
+    let program = format!(
+        "entry best [n] (xs: [n]f32) : [{m}]{t} =
+         histogram (\\a b -> if a.0 > b.0 || (a.0 == b.0 && a{number} < b{number}) then a else b) {z} {m}
+           (map (\\x -> i32.f32 x % 7) xs) ({values})"
+    );
+    let (a, b) = if wide { ("(i, u)", "(j, v)") } else { ("i", "j") };
+    let better = format!(
+        "(\\((a, {a}), (b, {b})) -> if a > b || a == b && i < j then (a, {a}) else (b, {b}))"
+    );
+    let term = format!(
+        "histogram {m} {better} (\\() -> {z_of_term}) . fork (mapGlb 0 (\\x -> i32.f32 x % 7) . xs) \
+         ({values_of_term} . zip . fork xs (iota {n} i32))"
+    );
+    let limits = DeviceLimits::default();
+    let device = DeviceLimits { access_bytes: 16, atomics_64: true, ..limits };
+    kernels_for(device, &program, &[("n", n)], &[("xs", array(&[n]))], &term)
+}
+
+/// The greatest value of each bin and its place, with words of 64 bits that work-items exchange: in local memory, and in the
+/// result if the bins do not fit there.
+#[test]
+fn words_are_exchanged() {
+    let rt = cpu();
+    for (m, n, space) in [(7, 5003, "local"), (9000, 300, "global")] {
+        let k = chosen(m, n, false);
+        k.run(&rt);
+        k.grind();
+        let source = &k.plan.source;
+        assert!(source.contains(&format!("= ulong_read_{space}(&")), "{source}");
+        let exchange = format!("= atom_cmpxchg((volatile {space} ulong*)&");
+        assert!(source.contains(&exchange), "{source}");
+    }
+}
+
+/// The text of such a loop: a value that changes nothing leaves the word as it is, and nobody waits.
+#[test]
+fn a_word_is_exchanged_until_nobody_was_faster() {
+    let k = chosen(9000, 300, false);
+    let source = &k.plan.source;
+    let from = source.find("bool t").expect("a loop");
+    let text: Vec<&str> = source[from..].lines().map(str::trim).take(12).collect();
+    let golden = include_str!("exchanged.txt");
+    assert_eq!(text.join("\n").trim(), golden.trim(), "{source}");
+}
+
+/// Records that no word holds are chosen by their numbers. An operator that computes something else has no shared bins.
+#[test]
+fn wide_values_are_chosen_by_number() {
+    let rt = cpu();
+    for (m, n) in [(7, 5003), (9000, 300)] {
+        let k = chosen(m, n, true);
+        k.run(&rt);
+        k.grind();
+        let source = &k.plan.source;
+        assert!(source.contains("= atomic_cmpxchg((volatile global uint*)&"), "{source}");
+    }
+    let program = "entry products [n] (xs: [n]f32) : [7](f32, (f32, f32)) =
+        histogram (\\a b -> (a.0 * b.0, (a.0 * b.1.0 + a.1.0 * b.0, a.0 * b.1.1 + a.1.0 * b.1.0 + a.1.1 * b.0)))
+          (1, (0, 0)) 7 (map (\\x -> i32.f32 x % 7) xs) (map (\\x -> (1, (x, x))) xs)";
+    let product =
+        "(\\((a, (b, c)), (d, (e, f))) -> (a * d, (a * e + b * d, a * f + b * e + c * d)))";
+    let term = format!(
+        "histogram 7 {product} (\\() -> (1.0, (0.0, 0.0))) . \
+         fork (mapGlb 0 (\\x -> i32.f32 x % 7)) (mapGlb 0 (\\x -> (1.0, (x, x)))) . xs"
+    );
+    let k = kernels(program, &[("n", 100)], &[("xs", array(&[100]))], &term);
+    k.run(&rt);
+    assert!(!k.plan.source.contains("atom"), "{}", k.plan.source);
 }

@@ -13,7 +13,7 @@
 //! The elements move once for each digit, but in all work-items. One work-item, or a few, may still be faster where caches are large. So this is
 //! another form of a program, and the cost model decides.
 
-use super::core::{Ex, Kind, Lambda, Var};
+use super::core::{Ex, Kind, Lambda, Layout, Var};
 use super::interchange::named;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
@@ -23,7 +23,7 @@ use crate::lang::types::ScalarType;
 
 /// A digit has at most so many bits: the counters of a block stay in local memory, and neighbours in a block often belong to one
 /// bucket, so that their stores go together.
-const BITS_OF_DIGIT: u32 = 10;
+pub(super) const BITS_OF_DIGIT: u32 = 10;
 
 /// Returns the program with all sorts of many buckets by digits; `None` if there are none.
 pub(super) fn sorts_by_digits(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
@@ -31,9 +31,9 @@ pub(super) fn sorts_by_digits(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> 
     Digits { env, fresh }.walk(&mut out).then_some(out)
 }
 
-struct Digits<'a> {
-    env: &'a SizeEnv,
-    fresh: &'a mut dyn FnMut() -> Var,
+pub(super) struct Digits<'a> {
+    pub(super) env: &'a SizeEnv,
+    pub(super) fresh: &'a mut dyn FnMut() -> Var,
 }
 
 impl Digits<'_> {
@@ -61,30 +61,11 @@ impl Digits<'_> {
         if bits <= BITS_OF_DIGIT || bits > i32::BITS - 1 {
             return None;
         }
-        let rounds = bits.div_ceil(BITS_OF_DIGIT);
-        let width = bits.div_ceil(rounds);
         let span = e.span;
-        let t = xs.element_type()?;
         let ds = self.clamped(is, buckets)?;
         let whole = named(&ds.ty, self.fresh);
-        let mut numbers = whole.value(span);
-        let mut elements = xs.clone();
         let mut lets = vec![(whole.clone(), ds)];
-        for round in 0..rounds {
-            let digits = self.digit(&numbers, round * width, width)?;
-            if round + 1 == rounds {
-                elements = sort(width, digits, elements)?;
-                break;
-            }
-            let both = Ty::pair(&numbers.element_type()?, &t);
-            let both = Ty::array(numbers.length()?, &both);
-            let zip = Kind::Prim(Prim::Zip, vec![], vec![], vec![numbers, elements]);
-            let moved = sort(width, digits, Ex::new(zip, both, span))?;
-            let name = named(&moved.ty, self.fresh);
-            numbers = self.component(&name.value(span), false)?;
-            elements = self.component(&name.value(span), true)?;
-            lets.push((name, moved));
-        }
+        let (_, elements) = self.sorted(whole.value(span), xs.clone(), bits, false, &mut lets)?;
         debug_assert_eq!(elements.ty, **sorted);
         let counted = self.counted(k, counts, &whole.value(span))?;
         let out = Ex::pair(counted, elements);
@@ -92,6 +73,36 @@ impl Digits<'_> {
             let ty = e.ty.clone();
             Ex::new(Kind::Let(name, Box::new(value), Box::new(e)), ty, span)
         }))
+    }
+
+    /// Returns numbers of so many bits, and elements, both in the order of the numbers. Equal numbers keep their order. The steps
+    /// of the sort are added to `lets`. Unless `both` is set, the numbers that are returned are not those of the elements.
+    pub(super) fn sorted(
+        &mut self,
+        mut numbers: Ex,
+        mut elements: Ex,
+        bits: u32,
+        both: bool,
+        lets: &mut Vec<(Layout, Ex)>,
+    ) -> Option<(Ex, Ex)> {
+        let rounds = bits.div_ceil(BITS_OF_DIGIT).max(1);
+        let (width, span) = (bits.div_ceil(rounds), elements.span);
+        for round in 0..rounds {
+            let digits = self.digit(&numbers, round * width, width)?;
+            if round + 1 == rounds && !both {
+                elements = sort(width, digits, elements)?;
+                break;
+            }
+            let pairs = Ty::pair(&numbers.element_type()?, &elements.element_type()?);
+            let pairs = Ty::array(numbers.length()?, &pairs);
+            let zip = Kind::Prim(Prim::Zip, vec![], vec![], vec![numbers, elements]);
+            let moved = sort(width, digits, Ex::new(zip, pairs, span))?;
+            let name = named(&moved.ty, self.fresh);
+            numbers = self.component(&name.value(span), false)?;
+            elements = self.component(&name.value(span), true)?;
+            lets.push((name, moved));
+        }
+        Some((numbers, elements))
     }
 
     /// Returns the numbers of the buckets as unsigned numbers that are in range.
@@ -131,7 +142,7 @@ impl Digits<'_> {
     }
 
     /// Returns one component of the elements of an array of pairs.
-    fn component(&mut self, pairs: &Ex, second: bool) -> Option<Ex> {
+    pub(super) fn component(&mut self, pairs: &Ex, second: bool) -> Option<Ex> {
         let pair = named(&pairs.element_type()?, self.fresh);
         Ex::map_of(pair.value(pairs.span).proj(second)?, [(&pair, pairs)], self.fresh)
     }

@@ -6,7 +6,7 @@
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]) and arrays that are cheap to compute again ([`again`]). Elaboration never evaluates a program,
+//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), histograms by sorting ([`by_sort`]), loops with long states in maps ([`loops_out`]) and arrays that are cheap to compute again ([`again`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
 mod again;
@@ -17,6 +17,7 @@ mod batches;
 mod bracket;
 mod branches;
 mod build;
+mod by_sort;
 mod capture;
 mod contractions;
 mod copies;
@@ -67,7 +68,7 @@ pub struct Program {
     pub term: Term,
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
     /// results in parts, with contractions as products, with reductions in front of branches, with products in nests of their own, with histograms of
-    /// elements in place of rows, with counting sorts by digits, with loops outside of maps, with cheap arrays computed for each use.
+    /// elements in place of rows, with counting sorts by digits, with loops outside of maps, with cheap arrays computed for each use, with histograms by sorting.
     pub others: Vec<Term>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
     /// dimension of its own.
@@ -146,10 +147,11 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         .map(|e| digits::sorts_by_digits(&e, sizes.env(), &mut fresh).unwrap_or(e));
     let whole = flat.as_ref().unwrap_or(whole);
     let again = again::computed_again(whole, sizes.env(), &mut fresh);
+    let sorted = by_sort::histograms(whole, sizes.env(), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
     let mut forms = vec![];
-    for body in [Some(body), other, outer, flat, again].into_iter().flatten() {
+    for body in [Some(body), other, outer, flat, again, sorted].into_iter().flatten() {
         let body = interchange::interchange(body, &mut fresh);
         let term = bracket::Bracket::new(fresh().0).term(&body, &core::Layout::Unit)?;
         let made = normal_forms(&term, &mut env);

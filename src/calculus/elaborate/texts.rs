@@ -599,6 +599,35 @@ fn histograms_of_rows_have_a_form_of_elements() {
     assert!(!flat("histogram (+) 0 m is (map (reduce (+) 0) v)"));
 }
 
+/// A histogram whose operator has no atomic operation for each component has a form by sorting, with the same value. Numbers
+/// outside of the bins have no effect there, either.
+#[test]
+fn histograms_have_a_form_by_sorting() {
+    let of = |n: u64, op: &str| {
+        let head = "entry f [n] (xs: [n]f32) : [n]f32 =
+            map (\\v -> v.1) (histogram OP (1, 0) n (map i32.f32 xs) (map (\\x -> (1, x)) xs))";
+        elaborated(n, &head.replace("OP", op))
+    };
+    let sorts = |p: &Program| -> Option<Term> {
+        p.others.iter().find(|t| t.to_string().contains("countingSort")).cloned()
+    };
+    let op = "(\\a b -> (a.0 * b.0, a.0 * b.1 + a.1 * b.0))";
+    let program = of(5000, op);
+    let form = sorts(&program).expect("another form");
+    let text = form.to_string();
+    // Two digits of seven bits. The numbers are sorted in place of the pairs.
+    assert_eq!(text.matches("countingSort 128").count(), 2, "{text}");
+    assert!(!text.contains("histogram") && text.contains("scatter"), "{text}");
+    let xs: Vec<f64> = (0..5000u16).map(|i| f64::from(i % 1700) * 3.0 - 9.0).collect();
+    let xs = Value::floats(ScalarType::F32, &[5000], &xs);
+    let inputs = eval::Inputs::from([("xs".into(), xs)]);
+    let value = |t: &Term| eval::apply(t, &program.env, &inputs, &Value::unit()).expect("a value");
+    assert_eq!(value(&form).to_floats(), value(&program.term).to_floats());
+    // Few elements take less time than the launches.
+    assert_eq!(sorts(&of(500, op)), None);
+    assert_eq!(sorts(&of(5000, "(\\a b -> (min a.0 b.0, b.1 + a.1))")), None);
+}
+
 /// Arrays of both sides of a product, in any order, are tuples of each side.
 #[test]
 fn arrays_of_a_zip_are_arranged_by_side() {

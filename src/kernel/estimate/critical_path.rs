@@ -5,7 +5,7 @@
 //! by as much as each of the last of them ends later than the one before, so much each further iteration takes.
 
 use super::dependence_chain::latency;
-use super::trip_count::{of_condition, of_loop};
+use super::trip_count::{of_loop, of_while};
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,6 +126,14 @@ impl Walk<'_> {
                     self.stored.insert((*m, place), at);
                     self.changed.push(Place::Cell((*m, place)));
                 }
+                if let Some(r) = s.assigned() {
+                    let far = match m {
+                        Mem::Global(_) => self.loads.global,
+                        Mem::Private(_) | Mem::Local(_) => NEAR,
+                    };
+                    self.ready.insert(r.id, at + far);
+                    self.changed.push(Place::Reg(r.id));
+                }
             }
             Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } => {
                 let first = lo.eval(&|v| Some(self.value(v))).unwrap_or(var.lo);
@@ -141,7 +149,7 @@ impl Walk<'_> {
                 }
             }
             Stmt::While(head, go_on, body) => {
-                self.iterations(body, of_condition(go_on), &mut |me, _| {
+                self.iterations(body, of_while(go_on, body), &mut |me, _| {
                     me.block(head);
                     let known = me.expr(go_on);
                     me.issue = me.issue.max(known);

@@ -46,8 +46,9 @@ impl Walk {
                 }
                 Stmt::Store(_, i, e) | Stmt::Atomic(_, _, i, e) => {
                     self.instructions += 1.0;
-                    self.expr(e);
-                    self.index(i);
+                    let at = self.expr(e).max(self.index(i));
+                    // The element comes from memory, as that of a load.
+                    self.ready.extend(s.assigned().map(|r| (r.id, at + 2.0)));
                 }
                 Stmt::Branch(c, ..) => {
                     self.expr(c);

@@ -7,9 +7,11 @@
 use super::critical_path::{LOADS, critical_path};
 pub use super::op_kind::OpKind;
 use super::op_kind::kind;
-use super::trip_count::{UNKNOWN, of_condition, of_loop};
+use super::trip_count::{UNKNOWN, of_loop, of_while};
 use crate::kernel::ir::index::{Index, Var};
-use crate::kernel::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt};
+use crate::kernel::ir::{
+    Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt, Update,
+};
 use indexmap::IndexSet;
 use num_integer::gcd;
 use std::collections::{BTreeMap, BTreeSet};
@@ -399,8 +401,13 @@ impl Walk<'_> {
                 self.access(*m, true, e.ty().scalar.bytes(), e.ty().width, i, &along, each);
             }
             // The memory reads and writes the element.
-            Stmt::Atomic(_, m, i, e) => {
-                for write in [false, true] {
+            Stmt::Atomic(update, m, i, e) => {
+                if let Some(r) = update.register() {
+                    let trace = Trace { load: None, index: None, loads: true };
+                    self.traces.entry(r.id).or_default().join(trace);
+                }
+                let writes = !matches!(update, Update::Read(_));
+                for write in [false, true].into_iter().filter(|write| writes || !write) {
                     self.access(*m, write, e.ty().scalar.bytes(), 1, i, i, each);
                 }
             }
@@ -455,7 +462,7 @@ impl Walk<'_> {
                 self.block(b, count / 2.0, uniform);
             }
             Stmt::While(head, go_on, body) => {
-                let times = of_condition(go_on);
+                let times = of_while(go_on, body);
                 self.block(head, count * times, uniform);
                 self.block(body, count * times, uniform);
             }

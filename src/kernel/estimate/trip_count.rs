@@ -1,14 +1,26 @@
 //! How often a loop runs.
 
-use crate::kernel::ir::Expr;
 use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::{Block, Expr, Stmt, Update};
 use crate::lang::typed::ScalarOp;
 
 /// Assumed number of iterations of a loop that ends by a condition.
 pub const UNKNOWN: f64 = 16.0;
 
+/// Assumed number of tries of a work-item that exchanges an element as one step: another work-item rarely changes it meanwhile.
+const TRIES: f64 = 2.0;
+
+/// Returns the trip count of a loop with this condition and this body.
+pub fn of_while(go_on: &Expr, body: &Block) -> f64 {
+    let mut exchanges = false;
+    for s in body {
+        s.visit(&mut |s| exchanges |= matches!(s, Stmt::Atomic(Update::Swap(_), ..)));
+    }
+    if exchanges { TRIES } else { of_condition(go_on) }
+}
+
 /// Returns the trip count of a loop with this condition: it is known if the left side starts at zero, as the counter of a counted loop does.
-pub fn of_condition(go_on: &Expr) -> f64 {
+fn of_condition(go_on: &Expr) -> f64 {
     let known = match go_on {
         Expr::Op(ScalarOp::Lt, _, operands) => match operands.as_slice() {
             [Expr::Reg(_), Expr::Lit(bound)] => bound.as_int(),

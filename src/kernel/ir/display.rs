@@ -2,7 +2,7 @@
 
 use super::index::Guard;
 use super::{
-    Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt,
+    Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt, Update,
 };
 use std::fmt::{self, Display, Formatter, Write as _};
 
@@ -95,7 +95,11 @@ fn stmt(f: &mut Formatter<'_>, s: &Stmt, depth: usize) -> fmt::Result {
         Stmt::Set(r, e) => writeln!(f, "{pad}{} = {e}", r.name),
         Stmt::Store(m, i, e) if e.ty().width == 1 => writeln!(f, "{pad}{m}[{i}] = {e}"),
         Stmt::Store(m, i, e) => writeln!(f, "{pad}{m}[{i} .. +{}] = {e}", e.ty().width),
-        Stmt::Atomic(op, m, i, e) => writeln!(f, "{pad}{m}[{i}] {op:?}= {e}"),
+        Stmt::Atomic(Update::Combine(op), m, i, e) => writeln!(f, "{pad}{m}[{i}] {op:?}= {e}"),
+        Stmt::Atomic(Update::Read(r), m, i, _) => writeln!(f, "{pad}{} = atomic {m}[{i}]", r.name),
+        Stmt::Atomic(Update::Swap(r), m, i, e) => {
+            writeln!(f, "{pad}{m}[{i}] = {e} if it is {}", r.name)
+        }
         Stmt::Loop { kind, var, lo, hi, body } => {
             writeln!(f, "{pad}{kind} {} in {lo} .. {hi} {{", var.name)?;
             block(f, body, depth + 1)?;

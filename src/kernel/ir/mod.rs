@@ -139,8 +139,8 @@ pub enum Stmt {
     Set(Reg, Expr),
     /// Stores as many consecutive elements as the value has lanes; the index counts scalars.
     Store(Mem, Index, Expr),
-    /// Combines the value with an element by an operation, as one step that no other work-item interrupts.
-    Atomic(ScalarOp, Mem, Index, Expr),
+    /// Does something with an element and the value, as one step that no other work-item interrupts.
+    Atomic(Update, Mem, Index, Expr),
     /// A loop that counts from `lo` to `hi`, excluded.
     Loop {
         /// How the loop runs.
@@ -172,6 +172,27 @@ pub enum Stmt {
         /// Orders global memory.
         global: bool,
     },
+}
+
+/// What one step does with an element of memory that work-items share.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Update {
+    /// Combines the value with the element by an operation.
+    Combine(ScalarOp),
+    /// Reads the element into the register. The value is a zero of the element's type.
+    Read(Reg),
+    /// Stores the value if the element is what the register holds. In both cases, the register holds what the element was.
+    Swap(Reg),
+}
+
+impl Update {
+    /// The register that gets a value.
+    pub fn register(&self) -> Option<&Reg> {
+        match self {
+            Update::Combine(_) => None,
+            Update::Read(r) | Update::Swap(r) => Some(r),
+        }
+    }
 }
 
 /// A statically sized array of scalars.
@@ -718,6 +739,23 @@ impl Stmt {
             | Stmt::Barrier { .. } => vec![],
             Stmt::Loop { body, .. } | Stmt::Once(body) => vec![body],
             Stmt::If(_, a, b) | Stmt::Branch(_, a, b) | Stmt::While(a, _, b) => vec![a, b],
+        }
+    }
+
+    /// The register that this statement gives another value, not counting declarations.
+    pub fn assigned(&self) -> Option<&Reg> {
+        match self {
+            Stmt::Set(r, _) => Some(r),
+            Stmt::Atomic(update, ..) => update.register(),
+            _ => None,
+        }
+    }
+
+    /// The register that this statement gives another value, mutably.
+    pub fn assigned_mut(&mut self) -> Option<&mut Reg> {
+        match self {
+            Stmt::Set(r, _) | Stmt::Atomic(Update::Read(r) | Update::Swap(r), ..) => Some(r),
+            _ => None,
         }
     }
 

@@ -232,6 +232,7 @@ impl Effects {
             }
             Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) => {
                 self.stored.insert(*m);
+                self.regs.extend(s.assigned().map(|r| r.id));
             }
             Stmt::Barrier { scope: Scope::Group | Scope::Warp, .. } => self.meets = true,
             Stmt::Loop { .. }
@@ -255,10 +256,10 @@ pub fn changed(b: &Block) -> FxHashSet<u32> {
     let mut out = FxHashSet::default();
     for s in b {
         s.visit(&mut |s| match s {
-            Stmt::Set(r, _) | Stmt::Decl(r, None) => {
+            Stmt::Decl(r, None) => {
                 out.insert(r.id);
             }
-            _ => {}
+            s => out.extend(s.assigned().map(|r| r.id)),
         });
     }
     out

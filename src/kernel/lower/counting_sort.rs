@@ -8,11 +8,10 @@
 //! device has no local memory of its own, each work-item finds the place of its elements by comparison with all others.
 
 use super::dest::Dest;
-use super::irregular::within;
 use super::leaf::{self, Emit};
 use super::lowerer::{Context, Lowerer};
 use super::memory::Storage;
-use super::view::{Shape, Step, View, stop};
+use super::view::{Shape, Step, View, stop, within};
 use crate::calculus::scalar::Lit;
 use crate::calculus::term::{Space, Term};
 use crate::calculus::ty::Ty;

@@ -73,6 +73,7 @@ fn independent(copies: &[Block]) -> bool {
                     Stmt::Set(r, _) | Stmt::Decl(r, _) => alone(&mut written, r),
                     Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) => {
                         stored.entry(*m).or_default().insert(at);
+                        s.assigned().into_iter().for_each(|r| alone(&mut written, r));
                     }
                     Stmt::Barrier { .. } => fine = false,
                     _ => {}

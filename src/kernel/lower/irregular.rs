@@ -4,15 +4,17 @@ use super::dest::Dest;
 use super::leaf::{self, Emit};
 use super::lowerer::{Body, Context, Lowerer};
 use super::memory::Storage;
-use super::view::{Shape, Step, View, stop};
-use crate::calculus::scalar::{Lit, SExpr};
-use crate::calculus::term::{MapKind, Op, Space, Term};
+use super::shared_bins::{Shared, choice};
+use super::view::{Shape, Step, View, stop, within};
+use crate::calculus::scalar::Lit;
+use crate::calculus::term::{MapKind, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
 use crate::kernel::ir::index::{Facts, Guard, Index};
-use crate::kernel::ir::{ElemTy, Expr, Stmt};
+use crate::kernel::ir::{ElemTy, Expr, Stmt, Update};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
+use std::rc::Rc;
 
 /// Maximum number of scalars in all partial histograms together.
 const PARTS: i64 = 1 << 26;
@@ -46,11 +48,16 @@ impl Lowerer {
             return stop(Code::Internal, "a histogram is an array");
         };
         let (places, values) = (x.fst()?, x.snd()?);
-        if self.context == Context::Host
-            && let Some(steps) = atomic_steps(&f.args()[0], self.options.device.atomics_64)
-            && self.combines_at_once(m, n, elem)
-        {
-            return self.histogram_at_once(f, x, dest, &steps);
+        if self.context == Context::Host && self.combines_at_once(m, n, elem) {
+            let op = &f.args()[0];
+            if let Some(shared) = Shared::of(op, elem, self.options.device.atomics_64) {
+                return self.histogram_at_once(f, x, dest, &Rc::new(shared));
+            }
+            if n < i64::from(u32::MAX)
+                && let Some(keeps) = choice(op)
+            {
+                return self.histogram_by_number((f, &keeps), x, (m, n), dest);
+            }
         }
         let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
         let room = PARTS / (m.max(1).saturating_mul(elem.scalars().max(1)));
@@ -138,25 +145,27 @@ impl Lowerer {
         };
         let (places, values) = (x.fst()?, x.snd()?);
         let (op, z) = (f.args()[0].chain(), f.args()[1].chain());
-        let steps = atomic_steps(&f.args()[0], self.options.device.atomics_64);
-        let mut copies = match self.options.device.shares_local_memory() && steps.is_some() {
-            true => self.copies_of_bins(&shape, true),
+        let shared = Shared::of(&f.args()[0], elem, self.options.device.atomics_64).map(Rc::new);
+        let bin = shared.as_ref().map_or((**elem).clone(), |s| s.bin());
+        let mut copies = match self.options.device.shares_local_memory() && shared.is_some() {
+            true => self.copies_of_bins(&Shape::Array(m, Box::new(bin.clone())), true),
             false => 1,
         };
         // Clearing and combining the copies is less work than counting.
         while copies > 1 && m.saturating_mul(copies) > n / 4 {
             copies /= 2;
         }
-        let all = Shape::Array(m * copies, elem.clone());
+        let all = Shape::Array(m * copies, Box::new(bin));
         let bins = self.allocate(&all, Some(Space::Local))?;
-        self.local(0, m * copies, false, &mut |me, i| {
-            me.write(&z, &View::Unit, &bins.dest.at(i)?)
+        self.local(0, m * copies, false, &mut |me, i| match &shared {
+            Some(shared) => me.clear_bin(shared, &z, &bins.dest.at(i)?),
+            None => me.write(&z, &View::Unit, &bins.dest.at(i)?),
         })?;
-        match steps {
-            Some(steps) => self.local(0, n, false, &mut |me, j| {
+        match &shared {
+            Some(shared) => self.local(0, n, false, &mut |me, j| {
                 me.at_place(&places, j, m, &mut |me, i| {
                     let value = me.emitted(|| values.at(j))?;
-                    me.atomically(&steps, &value, &bins.dest.at(&copy_of_bin(i, j, copies))?)
+                    me.combine_shared(shared, &value, &bins.dest.at(&copy_of_bin(i, j, copies))?)
                 })
             })?,
             None => self.local(0, 1, false, &mut |me, _| {
@@ -168,12 +177,13 @@ impl Lowerer {
                 })
             })?,
         }
+        let values = unpacked(shared.clone(), &bins.view, m * copies);
         if copies == 1 {
-            return Ok(bins.view);
+            return Ok(values);
         }
         let combined = self.allocate(&shape, Some(Space::Local))?;
         self.local(0, m, false, &mut |me, i| {
-            let sum = me.combined_copies(&bins, i, copies, &op, elem)?;
+            let sum = me.combined_copies(&values, i, copies, &op, elem)?;
             me.store(&sum, &combined.dest.at(i)?, elem)
         })?;
         Ok(combined.view)
@@ -183,13 +193,13 @@ impl Lowerer {
     /// in a bank of local memory.
     fn combined_copies(
         &mut self,
-        bins: &Storage,
+        bins: &View,
         i: &Index,
         copies: i64,
         op: &[Term],
         elem: &Shape,
     ) -> Step<View> {
-        let copy = |q: &Index| bins.view.at(&copy_of_bin(i, &q.add(i), copies));
+        let copy = |q: &Index| bins.at(&copy_of_bin(i, &q.add(i), copies));
         if copies == 1 {
             return copy(&Index::from(0));
         }
@@ -210,7 +220,7 @@ impl Lowerer {
         f: &Term,
         x: &View,
         dest: &Dest,
-        steps: &[(Vec<bool>, ScalarOp)],
+        shared: &Rc<Shared>,
     ) -> Step<()> {
         let (m, n) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
         let shape = self.views.shape(&f.ty().cod)?;
@@ -219,39 +229,48 @@ impl Lowerer {
         };
         let (places, values) = (x.fst()?, x.snd()?);
         let z = f.args()[1].chain();
+        let own_shape = Shape::Array(m, Box::new(shared.bin()));
         let combine = |me: &mut Lowerer, j: &Index, bin: &dyn Fn(&Index) -> Step<Dest>| {
             me.at_place(&places, j, m, &mut |me, i| {
                 let value = me.emitted(|| values.at(j))?;
-                me.atomically(steps, &value, &bin(i)?)
+                me.combine_shared(shared, &value, &bin(i)?)
             })
         };
         let local =
-            self.options.device.shares_local_memory() && self.is_half_of_local_memory(&shape);
-        let native = has_native_operations(&shape);
-        let copies = if local { self.copies_of_bins(&shape, native) } else { 1 };
+            self.options.device.shares_local_memory() && self.is_half_of_local_memory(&own_shape);
+        let native = shared.is_native() && has_native_operations(&shape);
+        let copies = if local { self.copies_of_bins(&own_shape, native) } else { 1 };
         let items = GROUP.min(i64::try_from(self.options.device.max_work_group_size).unwrap_or(1));
         // Each group passes on all of its bins: no more work than to count its share of the values.
         let groups =
             (self.compute_units() * GROUPS_OF_UNIT).min(length(n, items.max(m * copies))).max(1);
         let parts = if local && !native { groups } else { 1 };
-        let bins = self.allocate(&Shape::Array(parts, Box::new(shape.clone())), None)?;
+        // The bins of groups are combined as values.
+        let of_part = if local { &shape } else { &own_shape };
+        let bins = self.allocate(&Shape::Array(parts, Box::new(of_part.clone())), None)?;
         let (first, result) = (bins.view.at(&Index::from(0))?, bins.dest.at(&Index::from(0))?);
         if parts == 1 {
-            self.each(m, &mut |me, i| me.write(&z, &View::Unit, &result.at(i)?))?;
+            self.each(m, &mut |me, i| me.clear_bin(shared, &z, &result.at(i)?))?;
         }
         if !local {
             self.each(n, &mut |me, j| combine(me, j, &|i| result.at(i)))?;
-            return self.copy(&first, dest, &shape);
+            return match shared.is_native() {
+                true => self.copy(&first, dest, &shape),
+                false => self.each(m, &mut |me, i| {
+                    let bin = leaf::bind(&first.at(i)?, me)?;
+                    me.store(&shared.unpacked(&bin)?, &dest.at(i)?, elem)
+                }),
+            };
         }
         let id = Term::id(&Ty::Unit);
         let op = f.args()[0].chain();
         self.in_kernel(&id, |me| {
             me.kernel.group = [items, 1, 1];
             me.spread(MapKind::Wrg(0), groups, false, &mut |me, g| {
-                let all = Shape::Array(m * copies, elem.clone());
+                let all = Shape::Array(m * copies, Box::new(shared.bin()));
                 let own = me.allocate(&all, Some(Space::Local))?;
                 me.local(0, m * copies, false, &mut |me, k| {
-                    me.write(&z, &View::Unit, &own.dest.at(k)?)
+                    me.clear_bin(shared, &z, &own.dest.at(k)?)
                 })?;
                 me.local(0, items, false, &mut |me, l| {
                     me.repeat(length(n, groups * items), false, &mut |me, t| {
@@ -261,10 +280,11 @@ impl Lowerer {
                         })
                     })
                 })?;
+                let values = unpacked(Some(shared.clone()), &own.view, m * copies);
                 me.local(0, m, false, &mut |me, i| {
-                    let sum = me.combined_copies(&own, i, copies, &op, elem)?;
+                    let sum = me.combined_copies(&values, i, copies, &op, elem)?;
                     match parts {
-                        1 => me.atomically(steps, &sum, &result.at(i)?),
+                        1 => me.combine_shared(shared, &sum, &result.at(i)?),
                         _ => me.store(&sum, &bins.dest.at(g)?.at(i)?, elem),
                     }
                 })
@@ -311,7 +331,7 @@ impl Lowerer {
             let Dest::Mem(mem, _, at) = dest else {
                 return stop(Code::Internal, "an element of a histogram outside memory");
             };
-            self.emit(Stmt::Atomic(*op, mem, at, v.expr()?))?;
+            self.emit(Stmt::Atomic(Update::Combine(*op), mem, at, v.expr()?))?;
         }
         Ok(())
     }
@@ -446,11 +466,6 @@ pub fn known(places: &View, j: &Index) -> Option<Index> {
     }
 }
 
-/// A computed index that is in `0..n` by a test or by the algorithm. States these bounds for the bounds checker, too.
-pub fn within(at: Expr, n: i64) -> Index {
-    Index::data(at).lesser(&Index::from(n - 1)).greater(&Index::from(0))
-}
-
 /// Returns the place of the copy of bin `i` that belongs to work-item `l`. The copies of a bin are neighbours, so that
 /// neighbouring work-items meet neither in a bin nor in a bank.
 fn copy_of_bin(i: &Index, l: &Index, copies: i64) -> Index {
@@ -470,33 +485,15 @@ fn has_native_operations(shape: &Shape) -> bool {
     shape.components().iter().all(|(t, _)| !t.scalar.is_float())
 }
 
-/// Returns an operator as one operation for each component of a value, if there is an atomic operation for each: on numbers of
-/// 32 bits, and of 64 bits if `wide` is set.
-fn atomic_steps(op: &Term, wide: bool) -> Option<Vec<(Vec<bool>, ScalarOp)>> {
-    use ScalarOp::{Add, BitAnd, BitOr, BitXor, Max, Min};
-    use ScalarType::{F32, F64, I32, I64, U32, U64};
-    type Steps = Vec<(Vec<bool>, ScalarOp)>;
-    fn of(e: &SExpr, t: &Ty, known: &[ScalarType], path: &[bool], out: &mut Steps) -> Option<()> {
-        match (e, t) {
-            (SExpr::Pair(a, b), Ty::Pair(x, y)) => {
-                of(a, x, known, &[path, &[false]].concat(), out)?;
-                of(b, y, known, &[path, &[true]].concat(), out)
-            }
-            (SExpr::Op(op @ (Add | Min | Max | BitAnd | BitOr | BitXor), _, es), Ty::Scalar(t)) => {
-                let side = |second| path.iter().fold(SExpr::Arg.proj(second), |e, s| e.proj(*s));
-                let both = [side(false), side(true)];
-                let same = es[..] == both || es.iter().rev().eq(&both);
-                (same && known.contains(t)).then(|| out.push((path.to_vec(), *op)))
-            }
-            _ => None,
+/// Returns an array of bins as one of values.
+fn unpacked(shared: Option<Rc<Shared>>, bins: &View, n: i64) -> View {
+    match shared {
+        Some(shared) if !shared.is_native() => {
+            let bins = bins.clone();
+            View::array(n, move |i| shared.unpacked(&bins.at(i)?))
         }
+        _ => bins.clone(),
     }
-    let Op::Scalar(f) = op.op() else { return None };
-    let mut out = vec![];
-    let known: &[ScalarType] =
-        if wide { &[I32, U32, F32, I64, U64, F64] } else { &[I32, U32, F32] };
-    of(&f.body, &f.cod, known, &[], &mut out)?;
-    Some(out)
 }
 
 /// Length of the longest part when `n` elements are divided into this many parts.

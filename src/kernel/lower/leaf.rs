@@ -133,7 +133,8 @@ fn uses(e: &SExpr, path: &[bool]) -> usize {
     }
 }
 
-fn arg_path(e: &SExpr) -> Option<Vec<bool>> {
+/// Returns the path of a component of the argument.
+pub fn arg_path(e: &SExpr) -> Option<Vec<bool>> {
     match e {
         SExpr::Arg => Some(vec![]),
         SExpr::Proj(e, second) => {

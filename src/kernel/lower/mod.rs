@@ -36,6 +36,7 @@ mod reduce_group;
 mod scan_group;
 mod scatter;
 mod schedule;
+mod shared_bins;
 mod staging;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -7,7 +7,7 @@ use super::schedule::{How, Loop, Part, Place, Record, together};
 use super::view::{Step, View};
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::kernel::ir::index::{Guard, Var};
-use crate::kernel::ir::{Expr, LoopKind, Stmt};
+use crate::kernel::ir::{Expr, LoopKind, Stmt, Update};
 use std::sync::Arc;
 
 /// Maximum number of characters of a scalar function that are shown.
@@ -222,7 +222,10 @@ impl Lowerer {
         let mut reads = vec![];
         read_by(e, &mut reads);
         let how = match (s, e) {
-            (Stmt::Atomic(op, ..), _) => How::Function(format!("atomic {op:?}")),
+            (Stmt::Atomic(Update::Combine(op), ..), _) => How::Function(format!("atomic {op:?}")),
+            // The exchange that follows is what changes the element.
+            (Stmt::Atomic(Update::Read(_), ..), _) => return,
+            (Stmt::Atomic(Update::Swap(_), ..), _) => How::Function("exchange".to_owned()),
             (_, Expr::Load(..) | Expr::Reg(_) | Expr::Arg(..)) => How::Same,
             _ if reads.is_empty() => How::Constant(e.to_string()),
             _ => How::Expression,

@@ -155,6 +155,11 @@ pub enum View {
     Array(ArrayView),
 }
 
+/// A computed index that is in `0..n` by a test or by the algorithm. States these bounds for the bounds checker, too.
+pub fn within(at: Expr, n: i64) -> Index {
+    Index::data(at).lesser(&Index::from(n - 1)).greater(&Index::from(0))
+}
+
 /// Returns the error for a term that is not what `what` says.
 pub fn ill_formed<T>(what: &str) -> Step<T> {
     stop(Code::Internal, format!("code generation expected {what}"))

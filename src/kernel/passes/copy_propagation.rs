@@ -17,9 +17,7 @@ pub fn copies_of_registers(k: &mut Kernel) {
     let mut changed = BTreeSet::new();
     for s in &k.body {
         s.visit(&mut |s| {
-            if let Stmt::Set(r, _) = s {
-                changed.insert(r.id);
-            }
+            changed.extend(s.assigned().map(|r| r.id));
         });
     }
     copies(&mut k.body, &changed, &mut BTreeMap::new());
@@ -41,8 +39,9 @@ fn borrowed(b: &mut Block) {
             }
         };
         s.visit(&mut |s| {
-            if let Stmt::Decl(r, _) | Stmt::Set(r, _) = s {
-                note(r);
+            match s {
+                Stmt::Decl(r, _) => note(r),
+                s => s.assigned().into_iter().for_each(&mut note),
             }
             s.exprs(&mut |e| {
                 e.visit(&mut |e| {
@@ -83,7 +82,7 @@ fn borrowed(b: &mut Block) {
 /// Renames registers, including those that are assigned.
 fn rename(s: &mut Stmt, same: &BTreeMap<u32, Reg>) {
     s.map_regs(&|r| same.get(&r.id).unwrap_or(r).clone());
-    if let Stmt::Set(r, _) = s
+    if let Some(r) = s.assigned_mut()
         && let Some(a) = same.get(&r.id)
     {
         *r = a.clone();
@@ -94,7 +93,7 @@ fn rename(s: &mut Stmt, same: &BTreeMap<u32, Reg>) {
 fn mentions(s: &Stmt, r: &Reg) -> bool {
     let mut found = false;
     s.visit(&mut |s| {
-        found |= matches!(s, Stmt::Set(x, _) if x.id == r.id);
+        found |= s.assigned().is_some_and(|x| x.id == r.id);
         s.exprs(&mut |e| e.visit(&mut |e| found |= matches!(e, Expr::Reg(x) if x.id == r.id)));
     });
     found

@@ -171,7 +171,13 @@ impl Finder {
                 };
                 self.regs.insert(r.id, v);
             }
-            Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) => *self.epochs.entry(*m).or_insert(0) += 1,
+            Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) => {
+                *self.epochs.entry(*m).or_insert(0) += 1;
+                if let Some(r) = s.assigned() {
+                    let v = self.new_value();
+                    self.regs.insert(r.id, v);
+                }
+            }
             Stmt::Barrier { .. } => self.meetings += 1,
             Stmt::Loop { .. } | Stmt::If(..) | Stmt::Branch(..) | Stmt::Once(_) => {
                 let effects = s.blocks().into_iter().map(Effects::of).collect::<Vec<_>>();

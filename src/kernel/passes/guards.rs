@@ -122,8 +122,8 @@ impl Cx {
             Stmt::Store(m, i, e) => {
                 out.push(Stmt::Store(*m, self.resolved(i), self.expr(e)));
             }
-            Stmt::Atomic(op, m, i, e) => {
-                out.push(Stmt::Atomic(*op, *m, i.clone(), self.expr(e)));
+            Stmt::Atomic(update, m, i, e) => {
+                out.push(Stmt::Atomic(update.clone(), *m, i.clone(), self.expr(e)));
             }
             Stmt::Barrier { .. } => out.push(s.clone()),
             Stmt::Once(b) => out.push(Stmt::Once(self.block(b))),

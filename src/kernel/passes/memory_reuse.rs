@@ -182,7 +182,9 @@ fn stmt(s: &Stmt, to: To<'_>) -> Stmt {
         Stmt::Decl(r, e) => Stmt::Decl(r.clone(), e.as_ref().map(|e| expr(e, to))),
         Stmt::Set(r, e) => Stmt::Set(r.clone(), expr(e, to)),
         Stmt::Store(m, i, e) => Stmt::Store(to(*m), index(i), expr(e, to)),
-        Stmt::Atomic(op, m, i, e) => Stmt::Atomic(*op, to(*m), index(i), expr(e, to)),
+        Stmt::Atomic(update, m, i, e) => {
+            Stmt::Atomic(update.clone(), to(*m), index(i), expr(e, to))
+        }
         Stmt::Loop { kind, var, lo, hi, body } => Stmt::Loop {
             kind: *kind,
             var: var.clone(),

@@ -176,7 +176,7 @@ impl Update {
 fn names(s: &Stmt, r: &Reg) -> bool {
     let mut found = false;
     s.visit(&mut |s| {
-        found |= matches!(s, Stmt::Set(to, _) | Stmt::Decl(to, _) if to == r);
+        found |= s.assigned() == Some(r) || matches!(s, Stmt::Decl(to, _) if to == r);
         s.exprs(&mut |e| e.visit(&mut |e| found |= matches!(e, Expr::Reg(x) if x == r)));
     });
     found

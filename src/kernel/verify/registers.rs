@@ -42,6 +42,9 @@ impl Scope {
                     }
                 }
                 Stmt::Set(r, _) => self.used(r),
+                Stmt::Atomic(update, ..) => {
+                    update.register().into_iter().for_each(|r| self.used(r));
+                }
                 s => s.blocks().into_iter().for_each(|b| self.block(b)),
             }
         }

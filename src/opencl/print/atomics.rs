@@ -2,7 +2,7 @@
 
 use super::types::c_type;
 use crate::kernel::ATOMICS_64;
-use crate::kernel::ir::{ElemTy, Mem, Program, Stmt};
+use crate::kernel::ir::{ElemTy, Mem, Program, Stmt, Update};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::collections::BTreeSet;
@@ -66,27 +66,95 @@ fn space(m: Mem) -> &'static str {
     if let Mem::Local(_) = m { "local" } else { GLOBAL }
 }
 
-/// Returns the statement that combines `value` with the element at `place`.
-pub(super) fn statement(op: ScalarOp, t: ScalarType, m: Mem, place: &str, value: &str) -> String {
-    let function = Atomic::of(op, t, m).map(Atomic::function).unwrap_or_default();
-    format!("{function}(&{place}, {value});")
+/// Returns the statement that does the update of the element at `place` with `value`.
+pub(super) fn statement(
+    update: &Update,
+    t: ScalarType,
+    m: Mem,
+    place: &str,
+    value: &str,
+) -> String {
+    match update {
+        Update::Combine(op) => {
+            let function = Atomic::of(*op, t, m).map(Atomic::function).unwrap_or_default();
+            format!("{function}(&{place}, {value});")
+        }
+        Update::Read(r) => {
+            format!("{} = {}(&{place});", r.name, Word { ty: t, space: space(m) }.reader())
+        }
+        Update::Swap(r) => {
+            let (seen, cast) = (&r.name, Word { ty: t, space: space(m) }.pointer());
+            let prefix = if t.bytes() == 8 { "atom" } else { "atomic" };
+            format!("{seen} = {prefix}_cmpxchg(({cast})&{place}, {seen}, {value});")
+        }
+    }
+}
+
+/// Unsigned words of one memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Word {
+    ty: ScalarType,
+    space: &'static str,
+}
+
+impl Word {
+    fn pointer(self) -> String {
+        format!("volatile {} {}*", self.space, c_type(ElemTy::scalar(self.ty)))
+    }
+
+    /// The name of the function that reads a word as one step.
+    fn reader(self) -> String {
+        format!("{}_read_{}", c_type(ElemTy::scalar(self.ty)), self.space)
+    }
+
+    /// The function that reads a word as one step. NVIDIA's compiler, which says who it is by a macro, makes one instruction of a
+    /// volatile read of a word, and such a read takes the device less time than an operation.
+    fn definition(self) -> String {
+        let (t, prefix) =
+            (c_type(ElemTy::scalar(self.ty)), if self.ty.bytes() == 8 { "atom" } else { "atomic" });
+        format!(
+            "\n{t} {}({} at) {{
+#ifdef __NV_CL_C_VERSION
+    return *at;
+#else
+    return {prefix}_or(at, 0);
+#endif
+}}\n",
+            self.reader(),
+            self.pointer()
+        )
+    }
 }
 
 /// Returns the extensions that the kernels of a program need, and the functions that they call.
 pub(super) fn functions(program: &Program) -> String {
     let mut used = BTreeSet::new();
+    let mut read = BTreeSet::new();
+    let mut wide = false;
     for s in program.kernels.iter().flat_map(|k| &k.body) {
         s.visit(&mut |s| {
-            if let Stmt::Atomic(op, m, _, e) = s {
-                used.extend(Atomic::of(*op, e.ty().scalar, *m));
+            if let Stmt::Atomic(update, m, _, e) = s {
+                let t = e.ty().scalar;
+                wide |= t.bytes() == 8;
+                match update {
+                    Update::Combine(op) => used.extend(Atomic::of(*op, t, *m)),
+                    Update::Read(_) => {
+                        read.insert(Word { ty: t, space: space(*m) });
+                    }
+                    Update::Swap(_) => {}
+                }
             }
         });
     }
-    let wide = used.iter().any(|a| a.is_wide());
     let extensions = ATOMICS_64.iter().filter(|_| wide);
     let extensions = extensions.map(|e| format!("#pragma OPENCL EXTENSION {e} : enable\n"));
     let runs = if used.iter().any(|a| a.space == GLOBAL) { RUNS } else { "" };
-    extensions.chain([runs.to_owned()]).chain(used.into_iter().map(definition)).collect()
+    let read = read.into_iter().map(Word::definition);
+    extensions
+        .chain([runs.to_owned()])
+        .chain(used.into_iter().map(definition))
+        .chain(read)
+        .collect()
 }
 
 /// Functions that find the runs of neighbouring lanes of a warp with equal keys, in the instructions of NVIDIA.

@@ -373,6 +373,7 @@ impl Printer<'_> {
                 narrowed(t, infix("^", Prec::BitXor, reinterpret(t, x(0)), sign))
             }
             ScalarOp::OrderKey => x(0),
+            ScalarOp::Bits => primary(format!("as_{}({})", c_type(t), x(0).0)),
             ScalarOp::IsNan | ScalarOp::IsInf => {
                 let test = self.call(op.function().unwrap_or_default(), es);
                 if t.width == 1 {
