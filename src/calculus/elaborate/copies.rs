@@ -1,11 +1,13 @@
-//! A program that only rearranges has no pattern that rules could share out. If it turns a matrix, its result is copied by a
-//! map of the identity, so that rules decide how: element by element, in vectors, or tile by tile.
+//! A program that only rearranges has no pattern that rules could share out. If it turns a matrix, or if its elements are narrower than
+//! the words that a work-item stores, its result is copied by a map of the identity, so that rules decide how: element by element, in
+//! vectors, or tile by tile.
 
 use crate::calculus::scalar::{SExpr, ScalarFn};
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 
-/// Returns the term with its result copied by maps, if it is an array of scalars and the term only rearranges and turns.
+/// Returns the term with its result copied by maps, if it is an array of scalars and the term only rearranges, and turns or has narrow
+/// elements.
 ///
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
@@ -17,7 +19,8 @@ pub(super) fn copied(t: Term) -> Result<Term, TypeError> {
         lengths.push(n.clone());
         element = inner;
     }
-    if !turns || !t.is_view() || !element.is_scalar() {
+    let narrow = matches!(element, Ty::Scalar(t) if t.bytes() < 4);
+    if !(turns || narrow) || !t.is_view() || !element.is_scalar() {
         return Ok(t);
     }
     let (dom, cod) = (element.clone(), element.clone());

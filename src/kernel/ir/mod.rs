@@ -100,6 +100,19 @@ pub enum Expr {
     Lane(Arc<Expr>, usize),
 }
 
+/// The least and the greatest value of an integer type of at most 32 bits.
+fn values_of(t: ScalarType) -> Option<(i64, i64)> {
+    let bits = match t {
+        ScalarType::Bool => return Some((0, 1)),
+        t if t.is_integer() && t.bytes() <= 4 => 8 * t.bytes(),
+        _ => return None,
+    };
+    Some(match t.is_signed() {
+        true => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        false => (0, (1 << bits) - 1),
+    })
+}
+
 /// How a loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LoopKind {
@@ -410,35 +423,60 @@ impl Expr {
     /// Returns inclusive bounds of an integer, if its form shows them: bits that a mask leaves, a minimum of unsigned
     /// numbers. They are those of an `i32`.
     pub fn bounds(&self) -> Option<(i64, i64)> {
+        let (lo, hi) = self.values()?;
+        let known = (lo, hi) != (i64::from(i32::MIN), i64::from(i32::MAX));
+        (known && lo >= i64::from(i32::MIN) && hi <= i64::from(i32::MAX)).then_some((lo, hi))
+    }
+
+    /// The least and the greatest value that an integer may have, as far as its operation and its type tell; `None` for other types.
+    fn values(&self) -> Option<(i64, i64)> {
         let literal = |e: &Expr| match e {
             Expr::Lit(l) => l.as_int().and_then(|n| i64::try_from(n).ok()),
             _ => None,
         };
-        let (lo, hi) = match self {
-            Expr::Lit(_) => literal(self).map(|n| (n, n))?,
-            Expr::If(_, a, b) => {
-                let ((a, b), (c, d)) = (a.bounds()?, b.bounds()?);
-                (a.min(c), b.max(d))
-            }
-            Expr::Op(op, t, operands) => match (op, operands.as_slice()) {
-                (ScalarOp::BitAnd, [_, m]) if t.scalar.is_integer() => {
-                    (0, literal(m).filter(|m| *m >= 0)?)
-                }
-                (ScalarOp::Min, [_, m]) if t.scalar.is_integer() && !t.scalar.is_signed() => {
-                    (0, literal(m)?)
-                }
-                (ScalarOp::Shr, [_, k]) if t.scalar == ScalarType::U32 => {
-                    let k = literal(k).filter(|k| (0..32).contains(k))?;
-                    (0, i64::from(u32::MAX >> k))
-                }
-                (ScalarOp::Cast(to), [e]) if to.bytes() >= 4 && !to.is_float() => {
-                    e.bounds().filter(|(lo, _)| *lo >= 0)?
-                }
-                _ => return None,
-            },
-            _ => return None,
+        let either = |a: &Expr, b: &Expr| {
+            let ((a, b), (c, d)) = (a.values()?, b.values()?);
+            Some((a.min(c), b.max(d)))
         };
-        (lo >= i64::from(i32::MIN) && hi <= i64::from(i32::MAX)).then_some((lo, hi))
+        let of_type = values_of(self.ty().scalar);
+        match self {
+            Expr::Lit(_) => literal(self).map(|n| (n, n)),
+            Expr::If(_, a, b) | Expr::Guarded(_, a, b) => either(a, b),
+            Expr::Lane(e, _) | Expr::Splat(e, _) => e.values(),
+            Expr::Op(op, t, operands) if t.scalar.is_integer() => match (op, operands.as_slice()) {
+                (ScalarOp::BitAnd, [a, b]) => {
+                    let mask = [a, b].into_iter().filter_map(literal).find(|m| *m >= 0);
+                    mask.map(|m| (0, m)).or(of_type)
+                }
+                (ScalarOp::Min, [_, m]) if !t.scalar.is_signed() && literal(m).is_some() => {
+                    literal(m).map(|m| (0, m))
+                }
+                (ScalarOp::Min | ScalarOp::Max, [a, b]) => {
+                    let ((a, b), (c, d)) = (a.values()?, b.values()?);
+                    let least = *op == ScalarOp::Min;
+                    Some(if least { (a.min(c), b.min(d)) } else { (a.max(c), b.max(d)) })
+                }
+                (ScalarOp::Rem, [a, m]) => {
+                    let positive = !t.scalar.is_signed() || a.values().is_some_and(|v| v.0 >= 0);
+                    let m = literal(m).filter(|m| positive && *m > 0);
+                    m.map(|m| (0, m - 1)).or(of_type)
+                }
+                (ScalarOp::Shr, [a, k]) if !t.scalar.is_signed() => {
+                    let k = literal(k).filter(|k| (0..32).contains(k));
+                    a.values().zip(k).map(|((_, hi), k)| (0, hi >> k)).or(of_type)
+                }
+                // A value that the type cannot hold wraps.
+                (ScalarOp::Cast(_), [e]) => {
+                    let holds = |(lo, hi): &(i64, i64)| {
+                        of_type.is_none_or(|(least, most)| *lo >= least && *hi <= most)
+                    };
+                    let signed = t.scalar.is_signed() || of_type.is_some();
+                    e.values().filter(|v| holds(v) && (signed || v.0 >= 0)).or(of_type)
+                }
+                _ => of_type,
+            },
+            _ => of_type,
+        }
     }
 
     /// Type of the value.
