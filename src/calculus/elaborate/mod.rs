@@ -14,6 +14,7 @@ mod again;
 mod agreement;
 mod apart;
 mod batches;
+mod beside;
 mod bracket;
 mod branches;
 mod build;
@@ -54,6 +55,7 @@ use super::ty::Ty;
 use crate::diag::{Code, Diagnostic, Failure, Label, Result, Span, on_own_stack};
 use crate::lang::typed::Entry;
 use crate::lang::types::Type;
+use beside::Scope;
 use indexmap::IndexMap;
 
 /// A program as a term.
@@ -143,9 +145,18 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let again = again::computed_again(whole, sizes.env(), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
-    let mut forms = vec![];
+    let mut bodies = vec![];
     for body in [Some(body), other, outer, again].into_iter().flatten() {
-        let body = interchange::interchange(body, &mut fresh);
+        let mut body = interchange::interchange(body, &mut fresh);
+        beside::together(&mut body, Scope::Elements, &env, &mut fresh);
+        bodies.push(body);
+    }
+    let mut rows = bodies[0].clone();
+    if beside::together(&mut rows, Scope::Rows, &env, &mut fresh) {
+        bodies.push(rows);
+    }
+    let mut forms = vec![];
+    for body in bodies {
         let term = bracket::Bracket::new(fresh().0).term(&body, &core::Layout::Unit)?;
         let made = normal_forms(&term, &mut env);
         forms.extend(made.map_err(|e| inner_problem(&e.0, entry.body.span))?);
