@@ -11,7 +11,7 @@
 
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::interchange::named;
-use super::loops_out;
+use super::{inward, loops_out};
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::diag::Span;
@@ -79,14 +79,29 @@ impl Beside<'_> {
             *e = one;
             changed = true;
         }
+        self.parts(e) || changed
+    }
+
+    /// Changes what the names and the results of a block are computed from.
+    fn parts(&mut self, e: &mut Ex) -> bool {
         match &mut e.kind {
+            Kind::Let(_, value, body) => {
+                let changed = self.walk(value);
+                self.parts(body) || changed
+            }
+            Kind::Pair(a, b) => {
+                let changed = self.parts(a);
+                self.parts(b) || changed
+            }
             // The program itself has chosen what a low-level map computes.
             Kind::Map(kind, _, args) if *kind != Prim::Map => {
-                args.iter_mut().for_each(|a| changed |= self.walk(a));
+                args.iter_mut().fold(false, |changed, a| self.walk(a) || changed)
             }
-            _ => e.parts_mut().into_iter().for_each(|part| changed |= self.walk(part)),
+            _ => {
+                let parts = e.parts_mut().into_iter();
+                parts.fold(false, |changed, part| self.walk(part) || changed)
+            }
         }
-        changed
     }
 
     /// Returns the expression with one group of its results put together; `None` if there is none.
@@ -96,6 +111,8 @@ impl Beside<'_> {
         }
         let mut block = Block { lets: vec![], leaves: vec![] };
         let result = block.enter(e.clone());
+        let values = block.lets.iter_mut().map(|(_, value)| value);
+        values.chain(&mut block.leaves).for_each(|e| inward::inward(e, self.fresh));
         let group = self.group(&block)?;
         let mut made = Made::default();
         let mut inner: Vec<(Layout, Ex)> = vec![];
@@ -139,12 +156,14 @@ impl Beside<'_> {
                 Scope::Elements => dims(&other.ty).is_some_and(|d| Some(d) == dims(&leaf.ty)),
                 Scope::Rows => length(&other.ty).as_ref() == Some(&n),
             };
-            let alike: Vec<usize> =
+            let mut alike: Vec<usize> =
                 (0..block.leaves.len()).filter(|j| alike(&block.leaves[*j])).collect();
-            if alike.first() != Some(&k) || alike.len() < 2 {
+            if alike.first() != Some(&k) {
                 continue;
             }
             let inner = self.inner(block, &alike, &n);
+            let all = alike.clone();
+            alike.retain(|j| self.is_result(&block.leaves[*j], block, &all, &inner));
             let of: Vec<Reads> =
                 alike.iter().map(|j| self.reads(&block.leaves[*j], block, &inner)).collect();
             for first in 0..alike.len() {
@@ -163,21 +182,30 @@ impl Beside<'_> {
         None
     }
 
+    /// Whether a map may compute this result. What the program stores in any case is a result as it stands: a copy would cost more.
+    fn is_result(&self, e: &Ex, block: &Block, alike: &[usize], inner: &BTreeSet<usize>) -> bool {
+        let own = e.free();
+        let name = block.lets.iter().position(|(p, _)| p.meets(&own));
+        let (Kind::Var(v), Some(k)) = (&e.kind, name) else { return true };
+        if inner.contains(&k) {
+            return true;
+        }
+        let value = match &block.lets[k].1.kind {
+            Kind::Prim(Prim::Unzip, _, _, args) if args.len() == 1 => &args[0].kind,
+            kind => kind,
+        };
+        matches!(value, Kind::Map(Prim::Map, ..) | Kind::Prim(Prim::Scan(_), ..))
+            && block.uses(*v) == self.read_by_element(block, alike, inner, *v)
+    }
+
     /// Returns the numbers of the names for arrays of length `n` that only maps with these results read, element by element.
     fn inner(&self, block: &Block, leaves: &[usize], n: &Size) -> BTreeSet<usize> {
         let computed = |e: &Ex| length(&e.ty).as_ref() == Some(n) && self.expands(e);
         let mut inner: BTreeSet<usize> =
             (0..block.lets.len()).filter(|k| computed(&block.lets[*k].1)).collect();
         loop {
-            let mut by_element: HashMap<Var, usize> = HashMap::new();
-            let readers = leaves.iter().map(|k| &block.leaves[*k]);
-            for e in readers.chain(inner.iter().map(|k| &block.lets[*k].1)) {
-                self.elements_read(e, &mut by_element);
-            }
-            let read = |v: Var| by_element.get(&v).copied().unwrap_or(0);
-            let keeps = |k: &usize| {
-                block.lets[*k].0.vars().iter().all(|(v, _)| block.uses(*v) == read(*v))
-            };
+            let by_element = |v| block.uses(v) == self.read_by_element(block, leaves, &inner, v);
+            let keeps = |k: &usize| block.lets[*k].0.vars().iter().all(|(v, _)| by_element(*v));
             let kept: BTreeSet<usize> = inner.iter().copied().filter(keeps).collect();
             if kept.len() == inner.len() {
                 return kept;
@@ -186,15 +214,27 @@ impl Beside<'_> {
         }
     }
 
-    /// Counts the arrays with names that an expression reads element by element.
-    fn elements_read(&self, e: &Ex, out: &mut HashMap<Var, usize>) {
+    /// Returns how often these results, and the names in `inner`, read a name's elements one by one.
+    fn read_by_element(
+        &self,
+        block: &Block,
+        leaves: &[usize],
+        inner: &BTreeSet<usize>,
+        v: Var,
+    ) -> usize {
+        let leaves = leaves.iter().map(|k| &block.leaves[*k]);
+        let all = leaves.chain(inner.iter().map(|k| &block.lets[*k].1));
+        all.map(|e| self.elements_read(e, v)).sum()
+    }
+
+    fn elements_read(&self, e: &Ex, v: Var) -> usize {
         match &e.kind {
-            Kind::Var(v) => *out.entry(*v).or_default() += 1,
-            _ if !self.expands(e) => {}
+            Kind::Var(own) => usize::from(*own == v),
+            _ if !self.expands(e) => 0,
             Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => {
-                args.iter().for_each(|a| self.elements_read(a, out));
+                args.iter().map(|a| self.elements_read(a, v)).sum()
             }
-            _ => e.parts().iter().for_each(|(_, part)| self.elements_read(part, out)),
+            _ => e.parts().iter().map(|(_, part)| self.elements_read(part, v)).sum(),
         }
     }
 

@@ -1,12 +1,13 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`interchange`]), and bracket abstraction removes its variables ([`bracket`],
+//! smaller core ([`enter`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`interchange`]), maps side by side
+//! become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]) and arrays that are cheap to compute again ([`again`]). Elaboration never evaluates a program,
+//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), results of the same rows ([`beside`]) and arrays that are cheap to compute again ([`again`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
 mod again;
@@ -31,6 +32,7 @@ mod flat;
 mod hoist;
 mod interchange;
 mod invariant;
+mod inward;
 mod leaf;
 mod leaves;
 mod lift;
@@ -67,7 +69,7 @@ pub struct Program {
     pub term: Term,
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
     /// results in parts, with contractions as products, with reductions in front of branches, with products in nests of their own, with histograms of
-    /// elements in place of rows, with counting sorts by digits, with loops outside of maps, with cheap arrays computed for each use.
+    /// elements in place of rows, with counting sorts by digits, with loops outside of maps, with results of the same rows side by side, with cheap arrays computed for each use.
     pub others: Vec<Term>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
     /// dimension of its own.
