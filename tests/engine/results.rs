@@ -73,7 +73,8 @@ fn results_of_the_same_rows_are_one_kernel() {
 
 #[test]
 fn results_that_share_nothing_stay_apart() {
-    let apart = "entry apart [n] (a: [n]f32) (b: [n]f32) : ([n]f32, [n]f32) = (map sqrt a, map exp b)";
+    let apart =
+        "entry apart [n] (a: [n]f32) (b: [n]f32) : ([n]f32, [n]f32) = (map sqrt a, map exp b)";
     assert_eq!(forks(apart), 1);
     assert_eq!(forks(&apart.replace("exp b", "exp a")), 0);
 }

@@ -74,10 +74,10 @@ struct Made {
 
 impl Beside<'_> {
     fn walk(&mut self, e: &mut Ex) -> bool {
-        let mut changed = false;
-        while let Some(one) = self.one_pass(e) {
+        let one = self.one_pass(e);
+        let changed = one.is_some();
+        if let Some(one) = one {
             *e = one;
-            changed = true;
         }
         self.parts(e) || changed
     }
@@ -86,7 +86,9 @@ impl Beside<'_> {
     fn parts(&mut self, e: &mut Ex) -> bool {
         match &mut e.kind {
             Kind::Let(_, value, body) => {
-                let changed = self.walk(value);
+                // Results that were put together are pairs.
+                let is_pair = matches!(value.kind, Kind::Pair(..));
+                let changed = if is_pair { self.parts(value) } else { self.walk(value) };
                 self.parts(body) || changed
             }
             Kind::Pair(a, b) => {
@@ -104,16 +106,46 @@ impl Beside<'_> {
         }
     }
 
-    /// Returns the expression with one group of its results put together; `None` if there is none.
+    /// Returns the expression with the groups of its results put together; `None` if there are none.
     fn one_pass(&mut self, e: &Ex) -> Option<Ex> {
         if !e.ty.has_array() || !matches!(behind_lets(e).kind, Kind::Pair(..)) {
             return None;
         }
         let mut block = Block { lets: vec![], leaves: vec![] };
         let result = block.enter(e.clone());
+        block.inline();
         let values = block.lets.iter_mut().map(|(_, value)| value);
         values.chain(&mut block.leaves).for_each(|e| inward::inward(e, self.fresh));
-        let group = self.group(&block)?;
+        let (mut names, mut values) = (vec![], vec![]);
+        let mut others: Vec<usize> = (0..block.leaves.len()).collect();
+        while let Some(group) = self.group(&block) {
+            others.retain(|k| !group.leaves.contains(k));
+            let (name, value) = self.map_of(group, &mut block)?;
+            names.push(name);
+            values.push(value);
+        }
+        if names.is_empty() {
+            return None;
+        }
+        for k in others {
+            let name = named(&block.leaves[k].ty, self.fresh);
+            let leaf = std::mem::replace(&mut block.leaves[k], name.value(e.span));
+            names.push(name);
+            values.push(leaf);
+        }
+        let names = nested(names, |a, b| Layout::Pair(Box::new(a), Box::new(b)))?;
+        let values = nested(values, Ex::pair)?;
+        let result = arranged(&result, &mut block.leaves.into_iter());
+        // The results are arranged behind what computes them, which can then store them where they belong.
+        let out =
+            if result == names.value(e.span) { values } else { let_in(&names, values, result) };
+        Some(block.lets.into_iter().rev().fold(out, |out, (p, value)| {
+            if p.meets(&out.free()) { let_in(&p, value, out) } else { out }
+        }))
+    }
+
+    /// Returns names for the results of a group, and the map that computes them. The names take the results' places.
+    fn map_of(&mut self, group: Group, block: &mut Block) -> Option<(Layout, Ex)> {
         let mut made = Made::default();
         let mut inner: Vec<(Layout, Ex)> = vec![];
         for k in &group.lets {
@@ -122,30 +154,24 @@ impl Beside<'_> {
             let name = self.element_of(p, &mut made);
             inner.push((name, value));
         }
-        let values: Vec<Ex> =
-            group.leaves.iter().map(|k| self.element(&block.leaves[*k], &mut made)).collect();
+        let leaves: Vec<&Ex> = group.leaves.iter().map(|k| &block.leaves[*k]).collect();
+        let values: Vec<Ex> = leaves.iter().map(|leaf| self.element(leaf, &mut made)).collect();
         let values = nested(values, Ex::pair)?;
         let body = inner.into_iter().rev().fold(values, |body, (p, value)| bind(&p, value, body));
-        let n = length(&block.leaves[*group.leaves.first()?].ty)?;
-        let (ty, span) = (Ty::array(&n, &body.ty), e.span);
+        let (n, span) = (length(&leaves.first()?.ty)?, body.span);
+        let ty =
+            nested(leaves.iter().map(|leaf| leaf.ty.clone()).collect(), |a, b| Ty::pair(&a, &b))?;
+        let array = Ty::array(&n, &body.ty);
         let f = Lambda { params: made.params, body: Box::new(body) };
-        let map = Ex::new(Kind::Map(Prim::Map, f, made.args), ty, span);
-        let tys = group.leaves.iter().map(|k| block.leaves[*k].ty.clone()).collect();
-        let ty = nested(tys, |a, b| Ty::pair(&a, &b))?;
+        let map = Ex::new(Kind::Map(Prim::Map, f, made.args), array, span);
         let all = Ex::new(Kind::Prim(Prim::Unzip, vec![], vec![], vec![map]), ty, span);
-        let names: Vec<Layout> =
-            group.leaves.iter().map(|k| named(&block.leaves[*k].ty, self.fresh)).collect();
+        let names: Vec<Layout> = leaves.iter().map(|leaf| named(&leaf.ty, self.fresh)).collect();
         for (k, name) in group.leaves.iter().zip(&names) {
             block.leaves[*k] = name.value(span);
         }
-        let whole = nested(names, |a, b| Layout::Pair(Box::new(a), Box::new(b)))?;
-        let result = arranged(&result, &mut block.leaves.into_iter());
-        // If there are no other results, nothing needs a name.
-        let out = if result == whole.value(span) { all } else { let_in(&whole, all, result) };
-        let kept = block.lets.into_iter().enumerate().filter(|(k, _)| !group.lets.contains(k));
-        Some(kept.rev().fold(out, |out, (_, (p, value))| {
-            if p.meets(&out.free()) { let_in(&p, value, out) } else { out }
-        }))
+        let mut number = 0..;
+        block.lets.retain(|_| number.next().is_none_or(|k| !group.lets.contains(&k)));
+        Some((nested(names, |a, b| Layout::Pair(Box::new(a), Box::new(b)))?, all))
     }
 
     /// Returns the first group of results that one map can compute.
@@ -436,8 +462,7 @@ impl Block {
     fn enter(&mut self, e: Ex) -> Ex {
         match e.kind {
             Kind::Let(p, value, body) => {
-                let value = self.float(*value);
-                self.lets.push((p, value));
+                self.name(p, *value);
                 self.enter(*body)
             }
             Kind::Pair(a, b) => {
@@ -453,12 +478,36 @@ impl Block {
         }
     }
 
+    /// Adds names, one for each component of a pair.
+    fn name(&mut self, p: Layout, value: Ex) {
+        match (p, value.kind) {
+            (Layout::Pair(p, q), Kind::Pair(a, b)) => {
+                self.name(*p, *a);
+                self.name(*q, *b);
+            }
+            (p, kind) => {
+                let value = self.float(Ex { kind, ..value });
+                self.lets.push((p, value));
+            }
+        }
+    }
+
+    /// Puts what is named for one result alone in the result's place.
+    fn inline(&mut self) {
+        for k in (0..self.lets.len()).rev() {
+            let Layout::Var(v, _) = self.lets[k].0 else { continue };
+            let leaf = self.leaves.iter().position(|leaf| leaf.kind == Kind::Var(v));
+            if let Some(leaf) = leaf.filter(|_| self.uses(v) == 1) {
+                self.leaves[leaf] = self.lets.remove(k).1;
+            }
+        }
+    }
+
     /// Takes the names out of an expression and of the arrays of its maps.
     fn float(&mut self, mut e: Ex) -> Ex {
         match e.kind {
             Kind::Let(p, value, body) => {
-                let value = self.float(*value);
-                self.lets.push((p, value));
+                self.name(p, *value);
                 self.float(*body)
             }
             Kind::Map(_, _, ref mut args) => {

@@ -69,7 +69,8 @@ fn nest<'e>(f: &'e Lambda, args: &[Ex]) -> Option<(&'e Lambda, Vec<Ex>)> {
         return None;
     }
     let whole = |row: &Ex| {
-        let param = |p: &Layout| matches!((p, &row.kind), (Layout::Var(p, _), Kind::Var(v)) if p == v);
+        let param =
+            |p: &Layout| matches!((p, &row.kind), (Layout::Var(p, _), Kind::Var(v)) if p == v);
         Some(args[f.params.iter().position(param)?].clone())
     };
     Some((g, rows.iter().map(whole).collect::<Option<_>>()?))
