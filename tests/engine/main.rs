@@ -9,5 +9,6 @@ mod forms;
 mod found;
 mod indices;
 mod layering;
+mod results;
 mod saturation;
 mod traps;

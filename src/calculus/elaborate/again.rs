@@ -86,6 +86,10 @@ fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
         }
         return changed | walk(body, fresh);
     }
+    if let Some(apart) = components(e, fresh) {
+        *e = apart;
+        return walk(e, fresh);
+    }
     match &mut e.kind {
         Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => {
             args.iter_mut().for_each(|a| changed |= walk(a, fresh));
@@ -95,6 +99,40 @@ fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
         _ => e.parts_mut().into_iter().for_each(|part| changed |= walk(part, fresh)),
     }
     changed
+}
+
+/// Returns the names of arrays of tuples' components, each with a map of its own, if the map of the tuples is cheap:
+/// `let (p, q) = unzip (map (\x -> (f x, g x)) a)` becomes `let p = map f a let q = map g a`.
+fn components(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let Kind::Let(names @ Layout::Pair(..), value, body) = &e.kind else { return None };
+    let Kind::Prim(Prim::Unzip, _, _, map) = &value.kind else { return None };
+    let [map] = map.as_slice() else { return None };
+    let Kind::Map(Prim::Map, f, args) = &map.kind else { return None };
+    if !is_cheap(map, CHEAP) {
+        return None;
+    }
+    let mut found = vec![];
+    parts(names, &f.body, &mut found)?;
+    let mut out = (**body).clone();
+    for (v, part) in found.into_iter().rev() {
+        let map = Ex::map_of(part.clone(), f.params.iter().zip(args), fresh)?;
+        let (name, ty) = (Layout::Var(v, map.ty.clone()), out.ty.clone());
+        out = Ex::new(Kind::Let(name, Box::new(map), Box::new(out)), ty, e.span);
+    }
+    Some(out)
+}
+
+/// Adds each name of a layout with the part of the value that it stands for.
+fn parts<'e>(names: &Layout, value: &'e Ex, out: &mut Vec<(Var, &'e Ex)>) -> Option<()> {
+    match (names, &value.kind) {
+        (Layout::Var(v, _), _) => out.push((*v, value)),
+        (Layout::Pair(a, b), Kind::Pair(x, y)) => {
+            parts(a, x, out)?;
+            parts(b, y, out)?;
+        }
+        _ => return None,
+    }
+    Some(())
 }
 
 /// Whether a map of a scalar function of at most `nodes` nodes over few arrays computes the value.

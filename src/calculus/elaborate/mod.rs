@@ -1,12 +1,13 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`interchange`]), and bracket abstraction removes its variables ([`bracket`],
+//! smaller core ([`enter`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`interchange`]), maps side by side
+//! become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), histograms by sorting ([`by_sort`]), loops with long states in maps ([`loops_out`]) and arrays that are cheap to compute again ([`again`]). Elaboration never evaluates a program,
+//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), results of the same rows ([`beside`]) and arrays that are cheap to compute again ([`again`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
 mod again;
@@ -14,6 +15,7 @@ mod again;
 mod agreement;
 mod apart;
 mod batches;
+mod beside;
 mod bracket;
 mod branches;
 mod build;
@@ -32,7 +34,7 @@ mod flat;
 mod hoist;
 mod interchange;
 mod invariant;
-mod irregular;
+mod inward;
 mod leaf;
 mod leaves;
 mod lift;
@@ -57,6 +59,7 @@ use super::ty::Ty;
 use crate::diag::{Code, Diagnostic, Failure, Label, Result, Span, on_own_stack};
 use crate::lang::typed::Entry;
 use crate::lang::types::Type;
+use beside::Scope;
 use indexmap::IndexMap;
 
 /// A program as a term.
@@ -68,7 +71,7 @@ pub struct Program {
     pub term: Term,
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
     /// results in parts, with contractions as products, with reductions in front of branches, with products in nests of their own, with histograms of
-    /// elements in place of rows, with counting sorts by digits, with loops outside of maps, with cheap arrays computed for each use, with histograms by sorting.
+    /// elements in place of rows, with counting sorts by digits, with loops outside of maps, with results of the same rows side by side, with cheap arrays computed for each use.
     pub others: Vec<Term>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
     /// dimension of its own.
@@ -150,9 +153,18 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let sorted = by_sort::histograms(whole, sizes.env(), &mut fresh);
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
-    let mut forms = vec![];
+    let mut bodies = vec![];
     for body in [Some(body), other, outer, flat, again, sorted].into_iter().flatten() {
-        let body = interchange::interchange(body, &mut fresh);
+        let mut body = interchange::interchange(body, &mut fresh);
+        beside::together(&mut body, Scope::Elements, &env, &mut fresh);
+        bodies.push(body);
+    }
+    let mut rows = bodies[0].clone();
+    if beside::together(&mut rows, Scope::Rows, &env, &mut fresh) {
+        bodies.push(rows);
+    }
+    let mut forms = vec![];
+    for body in bodies {
         let term = bracket::Bracket::new(fresh().0).term(&body, &core::Layout::Unit)?;
         let made = normal_forms(&term, &mut env);
         forms.extend(made.map_err(|e| inner_problem(&e.0, entry.body.span))?);
