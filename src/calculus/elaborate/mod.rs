@@ -35,6 +35,7 @@ mod hoist;
 mod interchange;
 mod invariant;
 mod inward;
+mod irregular;
 mod leaf;
 mod leaves;
 mod lift;
