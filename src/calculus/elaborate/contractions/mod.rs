@@ -244,10 +244,19 @@ impl Contractions<'_> {
         let beside = needs.found;
         let (mut operands, mut others) = (vec![], vec![]);
         for e in rows.parts.iter().chain(&columns.parts) {
-            operands.push(self.part(e, &levels, &sum.axes)?);
+            operands.push(self.part(e, self.along(e, &levels), &levels, &sum.axes)?);
         }
+        // What is beside a product is a matrix, or belongs to rows and columns: the rules know no products with both.
+        let of_pairs = beside.iter().any(|e| {
+            let along = self.along(e, &levels);
+            along[1] && along[2]
+        });
         for e in &beside {
-            others.push(self.part(e, &levels, &[])?);
+            let mut along = self.along(e, &levels);
+            if of_pairs && (along[1] || along[2]) {
+                along[1..].fill(true);
+            }
+            others.push(self.part(e, along, &levels, &[])?);
         }
         let product = self.all_pairs(&sum, operands, &result, body, others)?;
         let mut build = Operands { env: self.env, fresh: self.fresh };
@@ -262,10 +271,20 @@ impl Contractions<'_> {
         build.arranged(out, have, &want)
     }
 
-    /// Returns the array of an expression: along the levels on which it depends, and along the axes of a sum.
-    fn part(&mut self, e: &Ex, levels: &[Vec<&Axis>; LEVELS], sum: &[Axis]) -> Option<Part> {
+    /// Returns on which levels an expression depends.
+    fn along(&self, e: &Ex, levels: &[Vec<&Axis>; LEVELS]) -> [bool; LEVELS] {
         let free = e.free();
-        let along = [0, 1, 2].map(|k: usize| levels[k].iter().any(|a| free.contains(&a.counter)));
+        [0, 1, 2].map(|k: usize| levels[k].iter().any(|a| free.contains(&a.counter)))
+    }
+
+    /// Returns the array of an expression: along these levels, and along the axes of a sum.
+    fn part(
+        &mut self,
+        e: &Ex,
+        along: [bool; LEVELS],
+        levels: &[Vec<&Axis>; LEVELS],
+        sum: &[Axis],
+    ) -> Option<Part> {
         let own: Vec<&Vec<&Axis>> = (0..LEVELS).filter(|k| along[*k]).map(|k| &levels[k]).collect();
         let axes: Vec<&Axis> = own.iter().copied().flatten().copied().chain(sum).collect();
         let mut build = Operands { env: self.env, fresh: self.fresh };
