@@ -52,6 +52,8 @@ struct Block {
     lets: Vec<(Layout, Ex)>,
     /// The results, without the pairs around them, from left to right.
     leaves: Vec<Ex>,
+    /// The maps that compute results which have been put together.
+    maps: Vec<Ex>,
 }
 
 /// Results that one map computes.
@@ -111,22 +113,21 @@ impl Beside<'_> {
         if !e.ty.has_array() || !matches!(behind_lets(e).kind, Kind::Pair(..)) {
             return None;
         }
-        let mut block = Block { lets: vec![], leaves: vec![] };
+        let mut block = Block { lets: vec![], leaves: vec![], maps: vec![] };
         let result = block.enter(e.clone());
         block.inline();
         let values = block.lets.iter_mut().map(|(_, value)| value);
         values.chain(&mut block.leaves).for_each(|e| inward::inward(e, self.fresh));
-        let (mut names, mut values) = (vec![], vec![]);
+        let mut names = vec![];
         let mut others: Vec<usize> = (0..block.leaves.len()).collect();
         while let Some(group) = self.group(&block) {
             others.retain(|k| !group.leaves.contains(k));
-            let (name, value) = self.map_of(group, &mut block)?;
-            names.push(name);
-            values.push(value);
+            names.push(self.map_of(&group, &mut block)?);
         }
         if names.is_empty() {
             return None;
         }
+        let mut values = std::mem::take(&mut block.maps);
         for k in others {
             let name = named(&block.leaves[k].ty, self.fresh);
             let leaf = std::mem::replace(&mut block.leaves[k], name.value(e.span));
@@ -144,8 +145,8 @@ impl Beside<'_> {
         }))
     }
 
-    /// Returns names for the results of a group, and the map that computes them. The names take the results' places.
-    fn map_of(&mut self, group: Group, block: &mut Block) -> Option<(Layout, Ex)> {
+    /// Makes the map that computes the results of a group, and returns their names, which take their places.
+    fn map_of(&mut self, group: &Group, block: &mut Block) -> Option<Layout> {
         let mut made = Made::default();
         let mut inner: Vec<(Layout, Ex)> = vec![];
         for k in &group.lets {
@@ -171,7 +172,8 @@ impl Beside<'_> {
         }
         let mut number = 0..;
         block.lets.retain(|_| number.next().is_none_or(|k| !group.lets.contains(&k)));
-        Some((nested(names, |a, b| Layout::Pair(Box::new(a), Box::new(b)))?, all))
+        block.maps.push(all);
+        nested(names, |a, b| Layout::Pair(Box::new(a), Box::new(b)))
     }
 
     /// Returns the first group of results that one map can compute.
@@ -212,7 +214,7 @@ impl Beside<'_> {
     fn is_result(&self, e: &Ex, block: &Block, alike: &[usize], inner: &BTreeSet<usize>) -> bool {
         let own = e.free();
         let name = block.lets.iter().position(|(p, _)| p.meets(&own));
-        let (Kind::Var(v), Some(k)) = (&e.kind, name) else { return true };
+        let (Kind::Var(_), Some(k)) = (&e.kind, name) else { return true };
         if inner.contains(&k) {
             return true;
         }
@@ -220,8 +222,10 @@ impl Beside<'_> {
             Kind::Prim(Prim::Unzip, _, _, args) if args.len() == 1 => &args[0].kind,
             kind => kind,
         };
+        let by_element =
+            |(v, _): (Var, Ty)| block.uses(v) == self.read_by_element(block, alike, inner, v);
         matches!(value, Kind::Map(Prim::Map, ..) | Kind::Prim(Prim::Scan(_), ..))
-            && block.uses(*v) == self.read_by_element(block, alike, inner, *v)
+            && block.lets[k].0.vars().into_iter().all(by_element)
     }
 
     /// Returns the numbers of the names for arrays of length `n` that only maps with these results read, element by element.
@@ -524,7 +528,7 @@ impl Block {
     /// Returns how often a name is mentioned.
     fn uses(&self, v: Var) -> usize {
         let all = self.lets.iter().map(|(_, value)| value).chain(&self.leaves);
-        all.fold(0, |n, e| n.saturating_add(e.uses(v)))
+        all.chain(&self.maps).fold(0, |n, e| n.saturating_add(e.uses(v)))
     }
 }
 

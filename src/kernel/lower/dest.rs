@@ -260,6 +260,38 @@ impl Dest {
     }
 }
 
+/// Returns the destination of the argument of a term that only arranges the components of pairs, given the destination of its
+/// result. `None` if it does anything else, or needs a component twice.
+pub fn unarranged(t: &Term, d: &Dest) -> Step<Option<Dest>> {
+    Ok(match (t.op(), t.args()) {
+        (Op::Id, _) => Some(d.clone()),
+        (Op::Fst, _) => Some(Dest::pair(d.clone(), Dest::Nowhere)),
+        (Op::Snd, _) => Some(Dest::pair(Dest::Nowhere, d.clone())),
+        (Op::Compose, [f, g]) => match unarranged(f, d)? {
+            Some(d) => unarranged(g, &d)?,
+            None => None,
+        },
+        (Op::Fork | Op::Bimap, [f, g]) => {
+            let a = unarranged(f, &d.component(false)?)?;
+            let b = unarranged(g, &d.component(true)?)?;
+            match (t.op(), a.zip(b)) {
+                (Op::Fork, Some((a, b))) => merged(&a, &b),
+                (_, both) => both.map(|(a, b)| Dest::pair(a, b)),
+            }
+        }
+        _ => None,
+    })
+}
+
+/// Returns the destination of a value of which each component has one of two destinations.
+fn merged(a: &Dest, b: &Dest) -> Option<Dest> {
+    match (a, b) {
+        (Dest::Nowhere, d) | (d, Dest::Nowhere) => Some(d.clone()),
+        (Dest::Pair(a, b), Dest::Pair(c, d)) => Some(Dest::pair(merged(a, c)?, merged(b, d)?)),
+        _ => None,
+    }
+}
+
 /// Returns the destination of the argument of an invertible view ([`Term::is_invertible`]), given
 /// the destination of its result.
 pub fn inverse(views: &Rc<Views>, t: &Term, d: &Dest) -> Step<Dest> {

@@ -5,7 +5,7 @@
 //! compositions are represented as lists of factors, outermost first.
 
 use super::apply::is_pure;
-use super::dest::{Dest, inverse};
+use super::dest::{Dest, inverse, unarranged};
 use super::interleave::side_by_side;
 use super::leaf::{self, Emit};
 use super::places::{held_by, written};
@@ -324,6 +324,11 @@ impl Lowerer {
         }
         if f.is_invertible() {
             let d = inverse(&self.views, f, dest)?;
+            return self.write(rest, x, &d);
+        }
+        if self.context == Context::Host
+            && let Some(d) = unarranged(f, dest)?
+        {
             return self.write(rest, x, &d);
         }
         if let (Op::ToMem(_), Context::Host) = (f.op(), self.context)
