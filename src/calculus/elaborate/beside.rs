@@ -99,11 +99,11 @@ impl Beside<'_> {
             }
             // The program itself has chosen what a low-level map computes.
             Kind::Map(kind, _, args) if *kind != Prim::Map => {
-                args.iter_mut().fold(false, |changed, a| self.walk(a) || changed)
+                args.iter_mut().map(|a| self.walk(a)).filter(|changed| *changed).count() > 0
             }
             _ => {
                 let parts = e.parts_mut().into_iter();
-                parts.fold(false, |changed, part| self.walk(part) || changed)
+                parts.map(|part| self.walk(part)).filter(|changed| *changed).count() > 0
             }
         }
     }
