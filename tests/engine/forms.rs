@@ -85,3 +85,49 @@ fn long_rows_are_computed_again() {
     assert_eq!(roots(4095), [1]);
     assert_eq!(roots(4096), [1, 2]);
 }
+
+#[test]
+fn irregular_operations_of_long_rows_move_out_of_maps() {
+    let outside = |text, word: &str, n| {
+        let all = forms(text, &[("b", 4), ("n", n)]);
+        all.iter().filter(|f| f.to_string().starts_with(word)).count()
+    };
+    let scatter =
+        "entry s [b] [n] (xs: [b][n]f32) (is: [b][n]i32) = map2 (\\x i -> scatter x i x) xs is";
+    assert_eq!(outside(scatter, "split n . scatter", 4095), 0);
+    assert_eq!(outside(scatter, "split n . scatter", 4096), 1);
+    let bins =
+        "entry h [b] [n] (is: [b][n]i32) = map (\\i -> histogram (+) 0 n i (replicate n 1)) is";
+    assert_eq!(outside(bins, "split n . histogram (b*n)", 4095), 0);
+    assert_eq!(outside(bins, "split n . histogram (b*n)", 4096), 1);
+}
+
+#[test]
+fn rows_that_stay_are_not_copied_by_a_map() {
+    let text = "entry u [b] [n] (xs: [b][n]f32) : [b][n]f32 = map (\\x ->
+        (loop (x, k) = (x, 0) for j < 3 do (x with [argmax x] <- 0, k + 1)).0) xs";
+    let all = forms(text, &[("b", 4), ("n", 8192)]);
+    let flat: Vec<String> =
+        all.iter().map(Term::to_string).filter(|f| f.contains("split n . scatter")).collect();
+    assert!(!flat.is_empty());
+    assert!(flat.iter().all(|f| f.contains("zip . fork xs (replicate b . 0)")), "{flat:?}");
+}
+
+#[test]
+fn contractions_side_by_side_are_products_of_their_own() {
+    let text =
+        "entry g [t] [c] (x: [t + 2][c]f32) (A: [c][3][c]f32) (B: [c][3][c]f32) : [t][c]f32 =
+        let dot w k = sum (map2 (\\xs ks -> sum (map2 (*) xs ks)) w k)
+        in map (\\w -> map2 (\\a b -> dot w a * exp (dot w b)) A B) (slide 3 1 x)";
+    let crosses = |f: &Term| f.to_string().matches("cross").count();
+    let all = forms(text, &[("t", 256), ("c", 64)]);
+    assert!(all.iter().any(|f| crosses(f) == 2));
+}
+
+#[test]
+fn long_products_with_a_factor_of_the_row_are_cut() {
+    let text = "entry k [n] [d] (X: [n][d]f32) (w: [d]f32) : [d][d]f32 =
+        map2 (\\a s -> map (\\b -> s * sum (map2 (*) a b)) (transpose X)) (transpose X) w";
+    let cut = with("split n_part", &forms(text, &[("n", 65536), ("d", 64)]));
+    assert!(cut.contains(&true));
+}

@@ -38,12 +38,14 @@ pub(super) fn together(
     env: &SizeEnv,
     fresh: &mut dyn FnMut() -> Var,
 ) -> bool {
-    Beside { scope, env, fresh }.walk(e)
+    Beside { scope, env, states: Vars::new(), fresh }.walk(e)
 }
 
 struct Beside<'a> {
     scope: Scope,
     env: &'a SizeEnv,
+    /// The states of the loops around the expression.
+    states: Vars,
     fresh: &'a mut dyn FnMut() -> Var,
 }
 
@@ -101,7 +103,10 @@ impl Beside<'_> {
             Kind::Map(kind, _, args) if *kind != Prim::Map => {
                 args.iter_mut().map(|a| self.walk(a)).filter(|changed| *changed).count() > 0
             }
-            _ => {
+            kind => {
+                if let Kind::For(_, _, _, acc, _) | Kind::While(_, acc, ..) = kind {
+                    self.states.extend(acc.vars().into_iter().map(|(v, _)| v));
+                }
                 let parts = e.parts_mut().into_iter();
                 parts.map(|part| self.walk(part)).filter(|changed| *changed).count() > 0
             }
@@ -213,6 +218,10 @@ impl Beside<'_> {
     /// Whether a map may compute this result. What the program stores in any case is a result as it stands: a copy would cost more.
     fn is_result(&self, e: &Ex, block: &Block, alike: &[usize], inner: &BTreeSet<usize>) -> bool {
         let own = e.free();
+        // The host exchanges the arrays of a state.
+        if matches!(e.kind, Kind::Var(v) if self.states.contains(&v)) {
+            return false;
+        }
         let name = block.lets.iter().position(|(p, _)| p.meets(&own));
         let (Kind::Var(_), Some(k)) = (&e.kind, name) else { return true };
         if inner.contains(&k) {
