@@ -92,6 +92,9 @@ impl Program {
     }
 }
 
+/// Most nodes of the form in which results of the same rows are side by side.
+const LARGEST_OF_ROWS: usize = 150;
+
 /// Returns the closed term of an entry with the given values of its size parameters.
 ///
 /// # Errors
@@ -161,12 +164,16 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         bodies.push(body);
     }
     let mut rows = bodies[0].clone();
-    if beside::together(&mut rows, Scope::Rows, &env, &mut fresh) {
-        bodies.push(rows);
-    }
+    let of_rows =
+        beside::together(&mut rows, Scope::Rows, &env, &mut fresh).then_some(bodies.len());
+    bodies.extend(of_rows.map(|_| rows));
     let mut forms = vec![];
-    for body in bodies {
+    for (k, body) in bodies.into_iter().enumerate() {
         let term = bracket::Bracket::new(fresh().0).term(&body, &core::Layout::Unit)?;
+        // Its rewrites have little in common with those of the first form.
+        if of_rows == Some(k) && term.size() > LARGEST_OF_ROWS {
+            continue;
+        }
         let made = normal_forms(&term, &mut env);
         forms.extend(made.map_err(|e| inner_problem(&e.0, entry.body.span))?);
     }
