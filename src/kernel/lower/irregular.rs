@@ -249,7 +249,7 @@ impl Lowerer {
         let of_part = if local { &shape } else { &own_shape };
         let bins = self.allocate(&Shape::Array(parts, Box::new(of_part.clone())), None)?;
         let (first, result) = (bins.view.at(&Index::from(0))?, bins.dest.at(&Index::from(0))?);
-        if parts == 1 {
+        if !local || native {
             self.each(m, &mut |me, i| me.clear_bin(shared, &z, &result.at(i)?))?;
         }
         if !local {
@@ -283,9 +283,9 @@ impl Lowerer {
                 let values = unpacked(Some(shared.clone()), &own.view, m * copies);
                 me.local(0, m, false, &mut |me, i| {
                     let sum = me.combined_copies(&values, i, copies, &op, elem)?;
-                    match parts {
-                        1 => me.combine_shared(shared, &sum, &result.at(i)?),
-                        _ => me.store(&sum, &bins.dest.at(g)?.at(i)?, elem),
+                    match native {
+                        true => me.combine_shared(shared, &sum, &result.at(i)?),
+                        false => me.store(&sum, &bins.dest.at(g)?.at(i)?, elem),
                     }
                 })
             })
