@@ -91,7 +91,7 @@ impl Irregular<'_> {
             (Prim::CountingSort, [is, xs]) => {
                 let (is, xs) = (all(is, self.fresh)?, all(xs, self.fresh)?);
                 let Ty::Pair(counts, sorted) = &operation.ty else { return None };
-                let places = self.places(is, &rows, &n, Outside::Clamped)?.join()?;
+                let places = self.places(&is, &rows, &n, Outside::Clamped)?.join()?;
                 let (buckets, xs) = (rows.mul(&n), xs.join()?);
                 let ty = Ty::pair(&Ty::array(&buckets, &Ty::Scalar(PLACE)), &xs.ty);
                 let kind = Kind::Prim(prim, vec![], vec![buckets], vec![places, xs]);
@@ -102,7 +102,7 @@ impl Irregular<'_> {
             (Prim::Scatter, [dest, is, vs]) => {
                 let (dest, is, vs) =
                     (all(dest, self.fresh)?, all(is, self.fresh)?, all(vs, self.fresh)?);
-                let places = self.places(is, &rows, &n, Outside::Skipped)?.join()?;
+                let places = self.places(&is, &rows, &n, Outside::Skipped)?.join()?;
                 let dest = dest.join()?;
                 let ty = dest.ty.clone();
                 let args = vec![dest, places, vs.join()?];
@@ -110,7 +110,7 @@ impl Irregular<'_> {
             }
             (Prim::Histogram, [z, is, vs]) => {
                 let (is, vs) = (all(is, self.fresh)?, all(vs, self.fresh)?);
-                let places = self.places(is, &rows, &n, Outside::Skipped)?.join()?;
+                let places = self.places(&is, &rows, &n, Outside::Skipped)?.join()?;
                 let ty = Ty::array(&rows.mul(&n), &z.ty);
                 let args = vec![z.clone(), places, vs.join()?];
                 let kind = Kind::Prim(prim, funs, vec![rows.mul(&n)], args);
@@ -149,7 +149,7 @@ impl Irregular<'_> {
     }
 
     /// Returns where the indices of each row, below `n` there, lie in all rows.
-    fn places(&mut self, is: Ex, rows: &Size, n: &Size, outside: Outside) -> Option<Ex> {
+    fn places(&mut self, is: &Ex, rows: &Size, n: &Size, outside: Outside) -> Option<Ex> {
         let (span, ty) = (is.span, Ty::Scalar(PLACE));
         let of_row = is.element_type()?;
         let Ty::Array(_, index) = &of_row else { return None };
@@ -187,7 +187,7 @@ impl Irregular<'_> {
         }
         let places = Ex::map_of(place, [(&i, &indices.value(span))], self.fresh)?;
         let numbers = Ex::iota(rows, &ty, span);
-        Ex::map_of(places, [(&row, &numbers), (&indices, &is)], self.fresh)
+        Ex::map_of(places, [(&row, &numbers), (&indices, is)], self.fresh)
     }
 
     /// Computes both sides of the choices that contain such operations, and chooses element by element. Only what cannot fail

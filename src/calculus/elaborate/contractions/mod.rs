@@ -244,15 +244,15 @@ impl Contractions<'_> {
         let beside = needs.found;
         let (mut operands, mut others) = (vec![], vec![]);
         for e in rows.parts.iter().chain(&columns.parts) {
-            operands.push(self.part(e, self.along(e, &levels), &levels, &sum.axes)?);
+            operands.push(self.part(e, Self::along(e, &levels), &levels, &sum.axes)?);
         }
         // What is beside a product is a matrix, or belongs to rows and columns: the rules know no products with both.
         let of_pairs = beside.iter().any(|e| {
-            let along = self.along(e, &levels);
+            let along = Self::along(e, &levels);
             along[1] && along[2]
         });
         for e in &beside {
-            let mut along = self.along(e, &levels);
+            let mut along = Self::along(e, &levels);
             if of_pairs && (along[1] || along[2]) {
                 along[1..].fill(true);
             }
@@ -272,7 +272,7 @@ impl Contractions<'_> {
     }
 
     /// Returns on which levels an expression depends.
-    fn along(&self, e: &Ex, levels: &[Vec<&Axis>; LEVELS]) -> [bool; LEVELS] {
+    fn along(e: &Ex, levels: &[Vec<&Axis>; LEVELS]) -> [bool; LEVELS] {
         let free = e.free();
         [0, 1, 2].map(|k: usize| levels[k].iter().any(|a| free.contains(&a.counter)))
     }
