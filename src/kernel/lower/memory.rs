@@ -237,18 +237,18 @@ impl Lowerer {
     ) -> Step<Storage> {
         fn own(shape: &Shape, levels: &[(u32, i64)]) -> Shape {
             match (shape, levels.split_first()) {
-                (Shape::Array(n, t), Some(((_, count), rest))) => {
-                    let each = n / count + i64::from(n % count != 0);
+                (Shape::Array(n, t), Some(((_, workers), rest))) => {
+                    let each = n / workers + i64::from(n % workers != 0);
                     Shape::Array(each, Box::new(own(t, rest)))
                 }
                 _ => shape.clone(),
             }
         }
         /// Returns the round in which the work-item processes index `i`, if it holds that element.
-        fn round(i: &Index, (id, count): (u32, i64), of: Option<&Term>) -> Step<Index> {
+        fn round(i: &Index, (id, workers): (u32, i64), of: Option<&Term>) -> Step<Index> {
             match (i.linear_in(id), of) {
-                (Some((1, rest)), _) if rest.is_multiple_of(count) => Ok(rest.div(count)),
-                (Some((0, rest)), _) if count == 1 => Ok(rest),
+                (Some((1, rest)), _) if rest.is_multiple_of(workers) => Ok(rest.div(workers)),
+                (Some((0, rest)), _) if workers == 1 => Ok(rest),
                 (_, Some(of)) => Err(Stop::Elsewhere(of.clone())),
                 (_, None) => stop(
                     Code::BadTerm,
@@ -291,7 +291,7 @@ impl Lowerer {
         let mut levels = vec![];
         let mut s = shape;
         for d in dims.iter().copied() {
-            let Shape::Array(n, inner) = s else { break };
+            let Shape::Array(_, inner) = s else { break };
             let (id, workers) = match d {
                 Some(d) => {
                     let slot = usize::from(d.min(2));
@@ -299,7 +299,8 @@ impl Lowerer {
                 }
                 None => (self.kernel.warp_ids[1], self.kernel.warp),
             };
-            levels.push((id, (*n).min(workers).max(1)));
+            // All work-items read, also where fewer than these have an element.
+            levels.push((id, workers.max(1)));
             s = inner;
         }
         let mine = own(shape, &levels);

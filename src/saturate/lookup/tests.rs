@@ -176,13 +176,12 @@ fn what_is_not_there_is_explained() {
 
 #[test]
 fn one_tile_has_one_value() {
-    let text =
-        "entry two [n] (xs: [n]f32) (ys: [n]f32) : ([n]f32, [n]f32) = (map abs xs, map sqrt ys)";
+    let text = "entry two [n] (xs: [n]f32) : ([n]f32, [1][n]f32) = (map abs xs, replicate 1 (map sqrt xs))";
     let p = Place::new(text, 1024);
     let term = |k: u64| {
         format!(
             "fork (join . mapGlb 0 (mapSeq abs) . split 128 . xs) \
-             (join . mapGlb 0 (mapSeq sqrt) . split {k} . ys)"
+             (replicate 1 . join . mapGlb 0 (mapSeq sqrt) . split {k} . xs)"
         )
     };
     assert_eq!(p.found(&term(128)), "n.t0=128 n^=1024");
