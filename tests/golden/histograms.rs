@@ -3,19 +3,20 @@
 use crate::check::{Kernels, array, cpu, kernels, kernels_for};
 use patsat::kernel::DeviceLimits;
 
-/// The sums of values by bin, in local memory of each group, whose bins another kernel combines.
-fn sums(n: u64) -> Kernels {
-    let program = "entry sums [n] (xs: [n]f32) : [7]f32 =
-        histogram (+) 0 7 (map (\\x -> i32.f32 x) xs) xs";
-    let term = "histogram 7 (+) 0.0 . fork (mapGlb 0 (\\x -> i32.f32 x)) id . xs";
-    kernels(program, &[("n", n)], &[("xs", array(&[n]))], term)
+/// The sums of values by bin, of `n` values in `m` bins.
+fn sums(n: u64, m: u64) -> Kernels {
+    let program = format!(
+        "entry sums [n] (xs: [n]f32) : [{m}]f32 = histogram (+) 0 {m} (map (\\x -> i32.f32 x) xs) xs"
+    );
+    let term = format!("histogram {m} (+) 0.0 . fork (mapGlb 0 (\\x -> i32.f32 x)) id . xs");
+    kernels(&program, &[("n", n)], &[("xs", array(&[n]))], &term)
 }
 
 #[test]
 fn groups_have_bins_of_their_own() {
     let rt = cpu();
     for n in [1, 3, 256, 5003, 70_001] {
-        let k = sums(n);
+        let k = sums(n, 7);
         k.run(&rt);
         if n < 10_000 {
             k.grind();
@@ -24,6 +25,20 @@ fn groups_have_bins_of_their_own() {
         // Groups store their bins, which another kernel combines if there are several: nothing is combined in global memory.
         assert!(!k.plan.source.contains("float_add_global"), "{}", k.plan.source);
         assert!(!k.plan.source.contains("run_starts"), "{}", k.plan.source);
+    }
+}
+
+#[test]
+fn bins_that_do_not_fit_in_a_group_are_changed_in_global_memory() {
+    let rt = cpu();
+    for n in [1, 3, 256, 5003] {
+        let k = sums(n, 20_000);
+        k.run(&rt);
+        k.grind();
+        assert!(!k.plan.source.contains("float_add_local"), "{}", k.plan.source);
+        assert!(k.plan.source.contains("float_add_global"), "{}", k.plan.source);
+        // What all groups share is combined in a warp first.
+        assert!(k.plan.source.contains("run_starts"), "{}", k.plan.source);
     }
 }
 

@@ -116,8 +116,7 @@ fn components(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let mut out = (**body).clone();
     for (v, part) in found.into_iter().rev() {
         let map = Ex::map_of(part.clone(), f.params.iter().zip(args), fresh)?;
-        let (name, ty) = (Layout::Var(v, map.ty.clone()), out.ty.clone());
-        out = Ex::new(Kind::Let(name, Box::new(map), Box::new(out)), ty, e.span);
+        out = out.bound(Layout::Var(v, map.ty.clone()), map);
     }
     Some(out)
 }

@@ -9,12 +9,12 @@
 //! are reduced beside other work on them ([`Scope::Rows`]) need parallelism of another kind, so this is another form of the
 //! program, and the cost model decides.
 
+use super::block::{Block, arranged};
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::interchange::named;
-use super::{inward, loops_out};
+use super::{core, inward, loops_out};
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
-use crate::diag::Span;
 use crate::lang::typed::{Prim, ScanKind};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -47,15 +47,6 @@ struct Beside<'a> {
     /// The states of the loops around the expression.
     states: Vars,
     fresh: &'a mut dyn FnMut() -> Var,
-}
-
-/// The results of a function, behind the names that they need.
-struct Block {
-    lets: Vec<(Layout, Ex)>,
-    /// The results, without the pairs around them, from left to right.
-    leaves: Vec<Ex>,
-    /// The maps that compute results which have been put together.
-    maps: Vec<Ex>,
 }
 
 /// Results that one map computes.
@@ -115,12 +106,10 @@ impl Beside<'_> {
 
     /// Returns the expression with the groups of its results put together; `None` if there are none.
     fn one_pass(&mut self, e: &Ex) -> Option<Ex> {
-        if !e.ty.has_array() || !matches!(behind_lets(e).kind, Kind::Pair(..)) {
+        if !e.ty.has_array() || !matches!(e.behind_lets().kind, Kind::Pair(..)) {
             return None;
         }
-        let mut block = Block { lets: vec![], leaves: vec![], maps: vec![] };
-        let result = block.enter(e.clone());
-        block.inline();
+        let (mut block, result) = Block::of(e.clone());
         let values = block.lets.iter_mut().map(|(_, value)| value);
         values.chain(&mut block.leaves).for_each(|e| inward::inward(e, self.fresh));
         let mut names = vec![];
@@ -143,10 +132,9 @@ impl Beside<'_> {
         let values = nested(values, Ex::pair)?;
         let result = arranged(&result, &mut block.leaves.into_iter());
         // The results are arranged behind what computes them, which can then store them where they belong.
-        let out =
-            if result == names.value(e.span) { values } else { let_in(&names, values, result) };
+        let out = if result == names.value(e.span) { values } else { result.bound(names, values) };
         Some(block.lets.into_iter().rev().fold(out, |out, (p, value)| {
-            if p.meets(&out.free()) { let_in(&p, value, out) } else { out }
+            if p.meets(&out.free()) { out.bound(p, value) } else { out }
         }))
     }
 
@@ -451,7 +439,10 @@ impl Beside<'_> {
                 _,
                 args,
             ) => ops.iter().all(|f| f.body.is_pure_scalar()) && all(args),
-            Kind::Prim(_, _, _, args) => rearranges(e) && all(args),
+            Kind::Prim(prim, ops, _, args) => {
+                let views = *prim == Prim::Gather || ops.is_empty() && core::is_view(*prim);
+                views && all(args)
+            }
             Kind::For(..) | Kind::While(..) => e.is_pure_scalar(),
             _ => e.parts().iter().all(|(_, part)| self.is_row(part)),
         }
@@ -467,77 +458,6 @@ impl Group {
                 && self.lets.iter().all(|k| block.lets[*k].0.meets(&own))
         };
         self.lets.len() == 1 && self.leaves.iter().all(of_let)
-    }
-}
-
-impl Block {
-    /// Takes the names and the results out of an expression. Returns the arrangement of the results.
-    fn enter(&mut self, e: Ex) -> Ex {
-        match e.kind {
-            Kind::Let(p, value, body) => {
-                self.name(p, *value);
-                self.enter(*body)
-            }
-            Kind::Pair(a, b) => {
-                let a = self.enter(*a);
-                Ex::pair(a, self.enter(*b))
-            }
-            _ => {
-                let leaf = self.float(e);
-                let place = Ex::new(Kind::Unit, leaf.ty.clone(), leaf.span);
-                self.leaves.push(leaf);
-                place
-            }
-        }
-    }
-
-    /// Adds names, one for each component of a pair.
-    fn name(&mut self, p: Layout, value: Ex) {
-        match (p, value.kind) {
-            (Layout::Pair(p, q), Kind::Pair(a, b)) => {
-                self.name(*p, *a);
-                self.name(*q, *b);
-            }
-            (p, kind) => {
-                let value = self.float(Ex { kind, ..value });
-                self.lets.push((p, value));
-            }
-        }
-    }
-
-    /// Puts what is named for one result alone in the result's place.
-    fn inline(&mut self) {
-        for k in (0..self.lets.len()).rev() {
-            let Layout::Var(v, _) = self.lets[k].0 else { continue };
-            let leaf = self.leaves.iter().position(|leaf| leaf.kind == Kind::Var(v));
-            if let Some(leaf) = leaf.filter(|_| self.uses(v) == 1) {
-                self.leaves[leaf] = self.lets.remove(k).1;
-            }
-        }
-    }
-
-    /// Takes the names out of an expression and of the arrays of its maps.
-    fn float(&mut self, mut e: Ex) -> Ex {
-        match e.kind {
-            Kind::Let(p, value, body) => {
-                self.name(p, *value);
-                self.float(*body)
-            }
-            Kind::Map(_, _, ref mut args) => {
-                for a in args {
-                    let array = std::mem::replace(a, Ex::new(Kind::Unit, Ty::Unit, a.span));
-                    *a = self.float(array);
-                }
-                e
-            }
-            _ => e,
-        }
-    }
-
-    /// Returns how often a name is mentioned.
-    fn uses(&self, v: Var) -> usize {
-        let all = self.lets.iter().map(|(_, value)| value).chain(&self.leaves);
-        all.chain(&self.maps).fold(0, |n, e| n.saturating_add(e.uses(v)))
     }
 }
 
@@ -591,26 +511,12 @@ fn connected(of: &[Reads], first: usize) -> Vec<usize> {
     group
 }
 
-fn behind_lets(e: &Ex) -> &Ex {
-    match &e.kind {
-        Kind::Let(_, _, body) => behind_lets(body),
-        _ => e,
-    }
-}
-
 /// Whether an expression only rearranges arrays that have names.
 fn is_view(e: &Ex) -> bool {
     match &e.kind {
         Kind::Prim(Prim::Gather, _, _, args) => args.iter().all(is_view),
         _ => e.is_free_of_cost(),
     }
-}
-
-/// Whether a pattern only rearranges its arguments.
-fn rearranges(e: &Ex) -> bool {
-    let Kind::Prim(prim, ops, sizes, args) = &e.kind else { return false };
-    let holes = args.iter().map(|a| Ex::new(Kind::Unit, a.ty.clone(), a.span)).collect();
-    is_view(&Ex::new(Kind::Prim(*prim, ops.clone(), sizes.clone(), holes), e.ty.clone(), e.span))
 }
 
 /// Returns the common length of an array, or of the arrays in nested pairs.
@@ -646,22 +552,6 @@ fn nested<T>(values: Vec<T>, join: impl Fn(T, T) -> T) -> Option<T> {
     Some(from_right.fold(last, |rest, v| join(v, rest)))
 }
 
-/// Returns an arrangement with results in its places.
-fn arranged(e: &Ex, leaves: &mut dyn Iterator<Item = Ex>) -> Ex {
-    match &e.kind {
-        Kind::Pair(a, b) => {
-            let a = arranged(a, leaves);
-            Ex::pair(a, arranged(b, leaves))
-        }
-        _ => leaves.next().unwrap_or_else(|| e.clone()),
-    }
-}
-
-fn let_in(p: &Layout, value: Ex, body: Ex) -> Ex {
-    let (ty, span): (Ty, Span) = (body.ty.clone(), body.span);
-    Ex::new(Kind::Let(p.clone(), Box::new(value), Box::new(body)), ty, span)
-}
-
 /// Returns an expression in which a layout has a value. What costs nothing, and what is used once, needs no name.
 fn bind(p: &Layout, value: Ex, mut body: Ex) -> Ex {
     match (p, value) {
@@ -683,6 +573,6 @@ fn bind(p: &Layout, value: Ex, mut body: Ex) -> Ex {
             body
         }
         (p, _) if !p.meets(&body.free()) => body,
-        (p, value) => let_in(p, value, body),
+        (p, value) => body.bound(p.clone(), value),
     }
 }

@@ -21,7 +21,6 @@ use super::interchange::named;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
-use crate::diag::Span;
 use crate::lang::typed::{Prim, ScalarOp, ScanKind};
 use crate::lang::types::ScalarType;
 
@@ -31,10 +30,11 @@ const FEW: u64 = 1024;
 /// The type of the numbers of bins.
 const NUMBER: ScalarType = ScalarType::U32;
 
-/// Returns the program with such histograms sorted; `None` if there are none.
+/// Returns the program with such histograms sorted; `None` if there are none. A histogram in a function belongs to a work-item or a
+/// group.
 pub(super) fn histograms(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
-    let mut out = e.clone();
-    BySort { env, fresh }.walk(&mut out).then_some(out)
+    let (mut out, mut by_sort) = (e.clone(), BySort { env, fresh });
+    out.change_outside_functions(&mut |e| by_sort.histogram(e)).then_some(out)
 }
 
 struct BySort<'a> {
@@ -43,21 +43,6 @@ struct BySort<'a> {
 }
 
 impl BySort<'_> {
-    /// Changes the histograms outside the functions of patterns: one inside belongs to a work-item or a group.
-    fn walk(&mut self, e: &mut Ex) -> bool {
-        let mut changed = match &mut e.kind {
-            Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => {
-                args.iter_mut().fold(false, |any, arg| self.walk(arg) | any)
-            }
-            _ => e.parts_mut().into_iter().fold(false, |any, part| self.walk(part) | any),
-        };
-        if let Some(sorted) = self.histogram(e) {
-            *e = sorted;
-            changed = true;
-        }
-        changed
-    }
-
     fn histogram(&mut self, e: &Ex) -> Option<Ex> {
         let Kind::Prim(Prim::Histogram, funs, _, args) = &e.kind else { return None };
         let ([op], [z, is, xs]) = (&funs[..], &args[..]) else { return None };
@@ -96,10 +81,7 @@ impl BySort<'_> {
         );
         let scatter = Kind::Prim(Prim::Scatter, vec![], vec![], vec![none, places, sums]);
         let out = Ex::new(scatter, e.ty.clone(), span);
-        Some(lets.into_iter().rev().fold(out, |e, (name, value)| {
-            let ty = e.ty.clone();
-            Ex::new(Kind::Let(name, Box::new(value), Box::new(e)), ty, span)
-        }))
+        Some(out.after(lets))
     }
 
     /// Returns the number of the bin of each element; `m` for an element without a bin.
@@ -111,19 +93,19 @@ impl BySort<'_> {
         let own = i.value(span);
         let mut number = match t {
             NUMBER => own.clone(),
-            _ => op(ScalarOp::Cast(NUMBER), vec![own.clone()], NUMBER, span),
+            _ => Ex::op(ScalarOp::Cast(NUMBER), vec![own.clone()], NUMBER, span),
         };
         let none = || Ex::new(Kind::Size(m.clone()), Ty::Scalar(NUMBER), span);
         let test = |of, n| {
             let n = Ex::new(Kind::Lit(Lit::int(t, n)), ty.clone(), span);
-            op(of, vec![own.clone(), n], ScalarType::Bool, span)
+            Ex::op(of, vec![own.clone(), n], ScalarType::Bool, span)
         };
         // If the type cannot hold the number of bins, its values are all below it.
         if Lit::int(t, i128::from(bins)).as_int() == Some(i128::from(bins)) {
-            number = choose(test(ScalarOp::Lt, i128::from(bins)), number, none());
+            number = Ex::choice(test(ScalarOp::Lt, i128::from(bins)), number, none());
         }
         if t.is_signed() {
-            number = choose(test(ScalarOp::Ge, 0), number, none());
+            number = Ex::choice(test(ScalarOp::Ge, 0), number, none());
         }
         Ex::map_of(number, [(&i, is)], self.fresh)
     }
@@ -156,19 +138,19 @@ impl BySort<'_> {
         let number = Ty::Scalar(NUMBER);
         let (j, d, other) =
             (named(&index, self.fresh), named(&number, self.fresh), named(&number, self.fresh));
-        let is = |of, a: Ex, b: Ex| op(of, vec![a, b], ScalarType::Bool, span);
+        let is = |of, a: Ex, b: Ex| Ex::op(of, vec![a, b], ScalarType::Bool, span);
         let apart = is(ScalarOp::Ne, d.value(span), other.value(span));
         let first = Ex::new(Kind::Lit(Lit::int(ScalarType::I32, 0)), index.clone(), span);
         let is_first = is(ScalarOp::Eq, j.value(span), first);
         let one = Ex::new(Kind::Lit(Lit::int(ScalarType::I32, 1)), index.clone(), span);
         let length = Ex::new(Kind::Size(n.clone()), index, span);
-        let next = op(ScalarOp::Add, vec![j.value(span), one], ScalarType::I32, span);
+        let next = Ex::op(ScalarOp::Add, vec![j.value(span), one], ScalarType::I32, span);
         let is_last = is(ScalarOp::Eq, next, length);
         let starts = is(ScalarOp::Or, is_first, apart.clone());
         let starts =
             Ex::map_of(starts, [(&j, &places), (&d, numbers), (&other, &before)], self.fresh)?;
         let none = Ex::new(Kind::Size(m.clone()), number, span);
-        let place = choose(is(ScalarOp::Or, is_last, apart), d.value(span), none);
+        let place = Ex::choice(is(ScalarOp::Or, is_last, apart), d.value(span), none);
         let ends = Ex::map_of(place, [(&j, &places), (&d, numbers), (&other, &after)], self.fresh)?;
         Some((starts, ends))
     }
@@ -182,15 +164,15 @@ impl BySort<'_> {
         let flag = Ty::Scalar(ScalarType::Bool);
         let (before, here) = (named(&flag, self.fresh), named(&flag, self.fresh));
         let either = vec![before.value(span), here.value(span)];
-        let either = op(ScalarOp::Or, either, ScalarType::Bool, span);
-        let combined = choose(here.value(span), y.value(span), body);
+        let either = Ex::op(ScalarOp::Or, either, ScalarType::Bool, span);
+        let combined = Ex::choice(here.value(span), y.value(span), body);
         let flagged = |flag, x| Layout::Pair(Box::new(flag), Box::new(x));
         let step = Lambda {
             params: vec![flagged(before, x), flagged(here, y)],
             body: Box::new(Ex::pair(either, combined)),
         };
         let start = Ex::new(Kind::Lit(Lit::int(ScalarType::Bool, 0)), flag, span);
-        let elements = zip(starts, xs);
+        let elements = starts.zip(xs)?;
         let ty = elements.ty.clone();
         let args = vec![Ex::pair(start, z.clone()), elements];
         let scan = Kind::Prim(Prim::Scan(ScanKind::Assoc), vec![step], vec![], args);
@@ -206,29 +188,12 @@ fn moved(xs: &Ex) -> Option<(Ex, Option<Lambda>)> {
         let of = |a: &Ex| bytes(&a.element_type()?);
         let narrow = args.iter().map(of).sum::<Option<usize>>();
         if narrow.is_some_and(|narrow| narrow < wide) {
-            let zipped = args.iter().rev().cloned().reduce(|rest, first| zip(first, rest))?;
-            return Some((zipped, Some(f.clone())));
+            let all = args.iter().rev().cloned().map(Some);
+            let zipped = all.reduce(|rest, first| first?.zip(rest?))?;
+            return Some((zipped?, Some(f.clone())));
         }
     }
     Some((xs.clone(), None))
-}
-
-fn op(op: ScalarOp, args: Vec<Ex>, t: ScalarType, span: Span) -> Ex {
-    Ex::new(Kind::Op(op, args), Ty::Scalar(t), span)
-}
-
-fn choose(c: Ex, a: Ex, b: Ex) -> Ex {
-    let (ty, span) = (a.ty.clone(), a.span);
-    Ex::new(Kind::If(Box::new(c), Box::new(a), Box::new(b)), ty, span)
-}
-
-fn zip(a: Ex, b: Ex) -> Ex {
-    let span = a.span;
-    let ty = match (&a.ty, &b.ty) {
-        (Ty::Array(n, t), Ty::Array(_, u)) => Ty::array(n, &Ty::pair(t, u)),
-        _ => Ty::Unit,
-    };
-    Ex::new(Kind::Prim(Prim::Zip, vec![], vec![], vec![a, b]), ty, span)
 }
 
 /// Returns the bytes of a value; `None` if it has arrays.

@@ -6,6 +6,7 @@ use crate::calculus::size::Size;
 use crate::calculus::ty::Ty;
 use crate::diag::Span;
 use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::types::ScalarType;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -208,9 +209,58 @@ impl Ex {
             if !p.meets(&e.free()) {
                 return e;
             }
-            let (p, ty, span) = (p.renamed(&mut e, fresh), e.ty.clone(), e.span);
-            Ex::new(Kind::Let(p, Box::new(value.clone()), Box::new(e)), ty, span)
+            let p = p.renamed(&mut e, fresh);
+            e.bound(p, value.clone())
         })
+    }
+
+    /// Returns the expression where a name has a value.
+    pub(super) fn bound(self, p: Layout, value: Ex) -> Ex {
+        let (ty, span) = (self.ty.clone(), self.span);
+        Ex::new(Kind::Let(p, Box::new(value), Box::new(self)), ty, span)
+    }
+
+    /// Returns the expression behind all of the `let`s, the outermost first.
+    pub(super) fn after(self, lets: Vec<(Layout, Ex)>) -> Ex {
+        lets.into_iter().rev().fold(self, |e, (p, value)| e.bound(p, value))
+    }
+
+    /// Returns what stands behind the `let`s.
+    pub(super) fn behind_lets(&self) -> &Ex {
+        match &self.kind {
+            Kind::Let(_, _, body) => body.behind_lets(),
+            _ => self,
+        }
+    }
+
+    /// Returns an operation on scalars with a result of type `t`.
+    pub(super) fn op(op: ScalarOp, args: Vec<Ex>, t: ScalarType, span: Span) -> Ex {
+        Ex::new(Kind::Op(op, args), Ty::Scalar(t), span)
+    }
+
+    /// Returns one of two values, as a condition says.
+    pub(super) fn choice(c: Ex, yes: Ex, no: Ex) -> Ex {
+        let (ty, span) = (yes.ty.clone(), yes.span);
+        Ex::new(Kind::If(Box::new(c), Box::new(yes), Box::new(no)), ty, span)
+    }
+
+    /// Replaces the parts outside the functions of patterns for which `change` gives another expression, the innermost first.
+    /// Returns whether there were any.
+    pub(super) fn change_outside_functions(
+        &mut self,
+        change: &mut dyn FnMut(&Ex) -> Option<Ex>,
+    ) -> bool {
+        let parts = match &mut self.kind {
+            Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => args.iter_mut().collect(),
+            _ => self.parts_mut(),
+        };
+        let mut changed = false;
+        parts.into_iter().for_each(|part| changed |= part.change_outside_functions(change));
+        if let Some(other) = change(self) {
+            *self = other;
+            changed = true;
+        }
+        changed
     }
 
     /// Returns the map of a function with this body over those of the arrays that the body uses. The function has variables
@@ -401,7 +451,8 @@ impl Ex {
     }
 }
 
-fn is_view(prim: Prim) -> bool {
+/// Whether a pattern only rearranges its arguments.
+pub(super) fn is_view(prim: Prim) -> bool {
     match prim {
         Prim::Zip
         | Prim::Unzip

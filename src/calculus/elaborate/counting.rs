@@ -95,7 +95,7 @@ impl Loop<'_> {
         let steps = self.run(&mut counters, known, env)?;
         match steps {
             0 => Some(self.init.clone()),
-            1 => Some(bound(self.state.clone(), self.init.clone(), self.body.clone(), self.span)),
+            1 => Some(bound_if_used(self.state.clone(), self.init.clone(), self.body.clone())),
             _ => self.repeated(steps, &counters, fresh),
         }
     }
@@ -181,7 +181,7 @@ impl Loop<'_> {
         }
         let mut result = value(self.state, &last, self.span);
         let names = state.renamed(&mut result, fresh);
-        Some(bound(names, all, result, self.span))
+        Some(bound_if_used(names, all, result))
     }
 }
 
@@ -274,7 +274,7 @@ fn part(e: &Ex, layout: &Layout, kept: &Vars) -> Option<Ex> {
     match (layout, &e.kind) {
         (_, Kind::Let(p, value, body)) => {
             let body = part(body, layout, kept)?;
-            Some(bound(p.clone(), (**value).clone(), body, e.span))
+            Some(bound_if_used(p.clone(), (**value).clone(), body))
         }
         (Layout::Pair(l, m), Kind::Pair(a, b)) => match (l.meets(kept), m.meets(kept)) {
             (true, true) => Some(Ex::pair(part(a, l, kept)?, part(b, m, kept)?)),
@@ -295,10 +295,9 @@ fn value(layout: &Layout, known: &HashMap<Var, Ex>, span: Span) -> Ex {
 }
 
 /// Returns an expression behind a `let`, if it uses what the `let` binds.
-fn bound(names: Layout, value: Ex, body: Ex, span: Span) -> Ex {
+fn bound_if_used(names: Layout, value: Ex, body: Ex) -> Ex {
     if !names.meets(&body.free()) {
         return body;
     }
-    let ty = body.ty.clone();
-    Ex::new(Kind::Let(names, Box::new(value), Box::new(body)), ty, span)
+    body.bound(names, value)
 }

@@ -6,7 +6,6 @@
 use super::core::{Ex, Kind, Lambda, Layout, Var};
 use super::interchange::named;
 use crate::calculus::ty::Ty;
-use crate::diag::Span;
 use crate::lang::typed::Prim;
 
 /// A map without one expression of its function, which has a name there.
@@ -18,7 +17,6 @@ pub(super) struct Cut {
     /// Names of the arrays that the parts of the map share.
     outside: Vec<(Layout, Ex)>,
     name: Layout,
-    span: Span,
 }
 
 impl Cut {
@@ -38,7 +36,7 @@ impl Cut {
         for arg in args.iter_mut().filter(|arg| !arg.is_free_of_cost()) {
             *arg = shared(arg.clone(), &mut outside, fresh);
         }
-        let mut cut = Cut { f, args, cheap: vec![], outside, name, span: map.span };
+        let mut cut = Cut { f, args, cheap: vec![], outside, name };
         for (p, value) in lets {
             if value.is_free_of_cost() || value.may_be_repeated() {
                 cut.cheap.push((p, value));
@@ -78,15 +76,12 @@ impl Cut {
         apart: bool,
         fresh: &mut dyn FnMut() -> Var,
     ) -> Option<Ex> {
-        let Cut { mut f, mut args, outside, name, span, .. } = self;
+        let Cut { mut f, mut args, outside, name, .. } = self;
         f.params.extend(parts_of(name, components.len())?);
         args.extend(components);
         let rows: Vec<_> = f.params.iter().zip(&args).collect();
         let all = map_by_parts(*f.body, &rows, apart, fresh)?;
-        Some(outside.into_iter().rev().fold(all, |body, (p, value)| {
-            let ty = body.ty.clone();
-            Ex::new(Kind::Let(p, Box::new(value), Box::new(body)), ty, span)
-        }))
+        Some(all.after(outside))
     }
 }
 
@@ -107,11 +102,8 @@ fn map_by_parts(
         let [a, b] = [a, b].map(|e| (**e).clone().behind(lets.iter(), fresh));
         let alone = apart && lets.is_empty() && [&a, &b].iter().any(|e| e.ty.has_array());
         if alone || rearranges(&a) || rearranges(&b) {
-            let (a, b) =
-                (map_by_parts(a, rows, apart, fresh)?, map_by_parts(b, rows, apart, fresh)?);
-            let (n, x, y) = (a.length()?.clone(), a.element_type()?, b.element_type()?);
-            let zip = Kind::Prim(Prim::Zip, vec![], vec![], vec![a, b]);
-            return Some(Ex::new(zip, Ty::array(&n, &Ty::pair(&x, &y)), body.span));
+            let a = map_by_parts(a, rows, apart, fresh)?;
+            return a.zip(map_by_parts(b, rows, apart, fresh)?);
         }
     }
     if let Some((_, array)) = rows.iter().find(|(p, _)| p.value(body.span).kind == body.kind) {

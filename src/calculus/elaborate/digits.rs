@@ -23,12 +23,13 @@ use crate::lang::types::ScalarType;
 
 /// A digit has at most so many bits: the counters of a block stay in local memory, and neighbours in a block often belong to one
 /// bucket, so that their stores go together.
-pub(super) const BITS_OF_DIGIT: u32 = 10;
+const BITS_OF_DIGIT: u32 = 10;
 
-/// Returns the program with all sorts of many buckets by digits; `None` if there are none.
+/// Returns the program with all sorts of many buckets by digits; `None` if there are none. A sort in a function belongs to one
+/// work-item.
 pub(super) fn sorts_by_digits(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
-    let mut out = e.clone();
-    Digits { env, fresh }.walk(&mut out).then_some(out)
+    let (mut out, mut digits) = (e.clone(), Digits { env, fresh });
+    out.change_outside_functions(&mut |e| digits.by_digits(e)).then_some(out)
 }
 
 pub(super) struct Digits<'a> {
@@ -37,21 +38,6 @@ pub(super) struct Digits<'a> {
 }
 
 impl Digits<'_> {
-    /// Changes the sorts outside the functions of patterns: a sort inside one belongs to one work-item.
-    fn walk(&mut self, e: &mut Ex) -> bool {
-        let mut changed = match &mut e.kind {
-            Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => {
-                args.iter_mut().fold(false, |any, arg| self.walk(arg) | any)
-            }
-            _ => e.parts_mut().into_iter().fold(false, |any, part| self.walk(part) | any),
-        };
-        if let Some(sort) = self.by_digits(e) {
-            *e = sort;
-            changed = true;
-        }
-        changed
-    }
-
     fn by_digits(&mut self, e: &Ex) -> Option<Ex> {
         let Kind::Prim(Prim::CountingSort, _, sizes, args) = &e.kind else { return None };
         let ([k], [is, xs]) = (&sizes[..], &args[..]) else { return None };
@@ -69,10 +55,7 @@ impl Digits<'_> {
         debug_assert_eq!(elements.ty, **sorted);
         let counted = self.counted(k, counts, &whole.value(span))?;
         let out = Ex::pair(counted, elements);
-        Some(lets.into_iter().rev().fold(out, |e, (name, value)| {
-            let ty = e.ty.clone();
-            Ex::new(Kind::Let(name, Box::new(value), Box::new(e)), ty, span)
-        }))
+        Some(out.after(lets))
     }
 
     /// Returns numbers of so many bits, and elements, both in the order of the numbers. Equal numbers keep their order. The steps
@@ -93,10 +76,7 @@ impl Digits<'_> {
                 elements = sort(width, digits, elements)?;
                 break;
             }
-            let pairs = Ty::pair(&numbers.element_type()?, &elements.element_type()?);
-            let pairs = Ty::array(numbers.length()?, &pairs);
-            let zip = Kind::Prim(Prim::Zip, vec![], vec![], vec![numbers, elements]);
-            let moved = sort(width, digits, Ex::new(zip, pairs, span))?;
+            let moved = sort(width, digits, numbers.zip(elements)?)?;
             let name = named(&moved.ty, self.fresh);
             numbers = self.component(&name.value(span), false)?;
             elements = self.component(&name.value(span), true)?;

@@ -325,15 +325,8 @@ impl<'s, 'a> Enter<'s, 'a> {
             return Ok(Ex::new(spread(prim, f, args), ty, span));
         }
         if prim == Prim::Zip {
-            let zipped = nest(args, |a, b| {
-                let span = a.span.to(b.span);
-                let ty = match (&a.ty, &b.ty) {
-                    (Ty::Array(n, x), Ty::Array(_, y)) => Ty::array(n, &Ty::pair(x, y)),
-                    _ => Ty::Unit,
-                };
-                Ex::new(Kind::Prim(Prim::Zip, vec![], vec![], vec![a, b]), ty, span)
-            });
-            return zipped.ok_or_else(|| inner_problem("a zip of nothing", span));
+            let zipped = args.into_iter().rev().map(Some).reduce(|rest, first| first?.zip(rest?));
+            return zipped.flatten().ok_or_else(|| inner_problem("a zip of nothing", span));
         }
         Ok(Ex::new(Kind::Prim(prim, funs, sizes, args), ty, span))
     }
@@ -490,8 +483,7 @@ fn close(lets: Vec<(Layout, Ex)>, mut body: Ex) -> Ex {
         } else if vars.iter().all(|(v, _)| body.uses(*v) == 0) {
             continue;
         }
-        let (ty, span) = (body.ty.clone(), body.span);
-        body = Ex::new(Kind::Let(layout, Box::new(value), Box::new(body)), ty, span);
+        body = body.bound(layout, value);
     }
     body
 }

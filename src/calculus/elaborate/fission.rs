@@ -77,7 +77,7 @@ impl Fission<'_> {
         // The rules know products, and products with scalar functions of their results. But the tiles of a product with a
         // mask are better off without other work, and so are two products of different rows, and a product that is summed in
         // parts.
-        let body = behind_lets(&f.body);
+        let body = f.body.behind_lets();
         if let Kind::Map(Prim::Map, g, _) = &body.kind
             && only_computes(&g.body)
             && count(&f.body) == count(&g.body)
@@ -197,7 +197,7 @@ impl Fission<'_> {
 
     /// Whether an expression computes more of a long reduction, of which there are so few results that it is summed in parts.
     fn is_tall(&self, e: &Ex, results: u64) -> bool {
-        let e = behind_lets(e);
+        let e = e.behind_lets();
         !reduces(e) && parts_that_reduce(e).iter().any(|r| self.length(r) / TALL >= results)
     }
 
@@ -237,13 +237,6 @@ fn flattened(e: &Ex, place: &Place) -> Option<Ex> {
 /// Whether an expression is a reduction that may be computed in any order.
 fn reduces(e: &Ex) -> bool {
     matches!(e.kind, Kind::Prim(Prim::Reduce | Prim::ReduceComm, ..))
-}
-
-fn behind_lets(e: &Ex) -> &Ex {
-    match &e.kind {
-        Kind::Let(_, _, body) => behind_lets(body),
-        _ => e,
-    }
 }
 
 /// Whether an expression computes a scalar from reductions and elements, without choices.

@@ -48,8 +48,7 @@ impl Flat<'_> {
         let (Ty::Array(m, row), Ty::Array(_, i)) = (&e.ty, &is.ty) else { return None };
         let (Ty::Array(d, t), Ty::Scalar(i)) = (&**row, &**i) else { return None };
         let bins = m.mul(d);
-        // Other types are compared as `i64`, which holds both their values and the lengths.
-        let place = if *i == ScalarType::I32 { *i } else { ScalarType::I64 };
+        let place = comparable(*i);
         let places = self.places(is, place, m, d)?.join()?;
         let args = vec![zs.first()?.clone(), places, rows.clone().join()?];
         let flat = Kind::Prim(Prim::Histogram, vec![step], vec![bins.clone()], args);
@@ -65,29 +64,45 @@ impl Flat<'_> {
             return None;
         }
         let (span, ty) = (is.span, Ty::Scalar(t));
-        let op = |op, a: &Ex, b: &Ex, t| {
-            Ex::new(Kind::Op(op, vec![a.clone(), b.clone()]), Ty::Scalar(t), span)
-        };
-        let size = |n: &Size| Ex::new(Kind::Size(n.clone()), ty.clone(), span);
-        let lit = |x| Ex::new(Kind::Lit(Lit::int(t, x)), ty.clone(), span);
         let Ty::Array(_, of_bin) = &is.ty else { return None };
         let (bin, column) = (named(of_bin, self.fresh), named(&ty, self.fresh));
-        let row = match bin.value(span) {
-            row if row.ty == ty => row,
-            row => Ex::new(Kind::Op(ScalarOp::Cast(t), vec![row]), ty.clone(), span),
-        };
-        let place = op(ScalarOp::Mul, &row, &size(d), t);
-        let place = op(ScalarOp::Add, &place, &column.value(span), t);
-        let choose = |c: Ex, a: Ex| {
-            let kind = Kind::If(Box::new(c), Box::new(a), Box::new(lit(-1)));
-            Ex::new(kind, ty.clone(), span)
-        };
-        let place = choose(op(ScalarOp::Lt, &row, &size(m), ScalarType::Bool), place);
-        let place = choose(op(ScalarOp::Ge, &row, &lit(0), ScalarType::Bool), place);
+        let row = cast(bin.value(span), t);
+        let length = Ex::new(Kind::Size(d.clone()), ty.clone(), span);
+        let start = Ex::op(ScalarOp::Mul, vec![row.clone(), length], t, span);
+        let place = Ex::op(ScalarOp::Add, vec![start, column.value(span)], t, span);
+        let place = only_within(&row, m, place)?;
         let columns = Ex::iota(d, &ty, span);
         let of_row = Ex::map_of(place, [(&column, &columns)], self.fresh)?;
         Ex::map_of(of_row, [(&bin, is)], self.fresh)
     }
+}
+
+/// The type in which an index of type `t` is compared with lengths: other types than `i32` as `i64`, which holds both their
+/// values and the lengths.
+pub(super) fn comparable(t: ScalarType) -> ScalarType {
+    if t == ScalarType::I32 { t } else { ScalarType::I64 }
+}
+
+/// Returns a scalar as a value of another type.
+pub(super) fn cast(e: Ex, t: ScalarType) -> Ex {
+    let span = e.span;
+    if e.ty == Ty::Scalar(t) { e } else { Ex::op(ScalarOp::Cast(t), vec![e], t, span) }
+}
+
+/// Returns a place if an index is in `0..n`, and -1 otherwise.
+pub(super) fn only_within(i: &Ex, n: &Size, place: Ex) -> Option<Ex> {
+    let span = place.span;
+    let test = |op, limit| Ex::op(op, vec![i.clone(), limit], ScalarType::Bool, span);
+    let none = number_like(&place, -1)?;
+    let length = Ex::new(Kind::Size(n.clone()), i.ty.clone(), span);
+    let below = Ex::choice(test(ScalarOp::Lt, length), place, none.clone());
+    Some(Ex::choice(test(ScalarOp::Ge, number_like(i, 0)?), below, none))
+}
+
+/// Returns a number of the type of a scalar.
+fn number_like(e: &Ex, x: i128) -> Option<Ex> {
+    let Ty::Scalar(t) = e.ty else { return None };
+    Some(Ex::new(Kind::Lit(Lit::int(t, x)), e.ty.clone(), e.span))
 }
 
 /// Returns the operator of the elements, if an operator combines two rows element by element, and needs nothing else.

@@ -15,8 +15,7 @@ pub(super) fn hoist(body: Ex, fresh: &mut dyn FnMut() -> Var) -> Ex {
     walk(&mut body, false, &mut moved, fresh);
     for (v, e) in moved.into_iter().rev() {
         let layout = Layout::Var(v, e.ty.clone());
-        let (ty, span) = (body.ty.clone(), body.span);
-        body = Ex::new(Kind::Let(layout, Box::new(e), Box::new(body)), ty, span);
+        body = body.bound(layout, e);
     }
     body
 }

@@ -93,10 +93,7 @@ fn of_loop(
     let out = unzipped(map, &init.ty, fresh)?;
     Some(match names {
         None => out,
-        Some((layout, value)) => {
-            let ty = out.ty.clone();
-            Ex::new(Kind::Let(layout, Box::new(value), Box::new(out)), ty, span)
-        }
+        Some((layout, value)) => out.bound(layout, value),
     })
 }
 
@@ -155,8 +152,7 @@ fn unzipped(e: Ex, ty: &Ty, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let both = Ty::pair(&p.ty(), &q.ty());
     let unzip = Ex::new(Kind::Prim(Prim::Unzip, vec![], vec![], vec![e]), both, span);
     let out = Ex::pair(unzipped(p.value(span), a, fresh)?, unzipped(q.value(span), b, fresh)?);
-    let (ty, both) = (out.ty.clone(), Layout::Pair(Box::new(p), Box::new(q)));
-    Some(Ex::new(Kind::Let(both, Box::new(unzip), Box::new(out)), ty, span))
+    Some(out.bound(Layout::Pair(Box::new(p), Box::new(q)), unzip))
 }
 
 /// Whether the expression is an element or a row of an array that need not be computed.
@@ -184,11 +180,7 @@ fn bind(layout: Layout, value: Ex, mut body: Ex) -> Ex {
             body.put(v, &Ex { kind, ..value });
             body
         }
-        (layout, kind) => {
-            let (ty, span) = (body.ty.clone(), body.span);
-            let value = Box::new(Ex { kind, ..value });
-            Ex::new(Kind::Let(layout, value, Box::new(body)), ty, span)
-        }
+        (layout, kind) => body.bound(layout, Ex { kind, ..value }),
     }
 }
 

@@ -12,7 +12,6 @@ use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::hoist;
 use super::interchange::named;
 use crate::calculus::ty::Ty;
-use crate::diag::Span;
 use crate::lang::typed::Prim;
 use std::collections::BTreeSet;
 
@@ -72,7 +71,7 @@ impl Motion<'_> {
                 self.function(f, args);
                 if outside {
                     let arrays = std::mem::take(&mut self.arrays);
-                    *e = after(arrays, taken(e));
+                    *e = taken(e).after(arrays);
                 }
             }
             Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => {
@@ -98,7 +97,7 @@ impl Motion<'_> {
         self.frames.push(Frame { bound, params, lets: vec![] });
         self.walk(&mut f.body);
         let Some(Frame { mut params, lets, .. }) = self.frames.pop() else { return };
-        *f.body = after(lets, taken(&mut f.body));
+        *f.body = taken(&mut f.body).after(lets);
         if params.len() > count {
             // Of some rows, only what was computed of them may be left.
             let used = f.body.free();
@@ -297,16 +296,6 @@ fn taken(e: &mut Ex) -> Ex {
 /// Returns an expression behind those of the `let`s that it needs.
 fn with(lets: &[(Layout, Ex)], e: Ex) -> Ex {
     lets.iter().rev().fold(e, |e, (p, value)| {
-        if p.meets(&e.free()) { bound(p.clone(), value.clone(), e) } else { e }
+        if p.meets(&e.free()) { e.bound(p.clone(), value.clone()) } else { e }
     })
-}
-
-/// Returns an expression behind all of the `let`s.
-fn after(lets: Vec<(Layout, Ex)>, e: Ex) -> Ex {
-    lets.into_iter().rev().fold(e, |e, (p, value)| bound(p, value, e))
-}
-
-fn bound(p: Layout, value: Ex, body: Ex) -> Ex {
-    let (ty, span): (Ty, Span) = (body.ty.clone(), body.span);
-    Ex::new(Kind::Let(p, Box::new(value), Box::new(body)), ty, span)
 }

@@ -10,12 +10,13 @@
 use super::branches::cannot_fail;
 use super::core::{Ex, Kind, Layout, Var};
 use super::cut::Cut;
+use super::digits;
+use super::flat::{cast, comparable, only_within};
 use super::interchange::named;
 use super::loops_out::scalars_of_arrays;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
-use crate::diag::Span;
 use crate::lang::typed::{Prim, ScalarOp};
 use crate::lang::types::ScalarType;
 
@@ -25,10 +26,12 @@ const LONG: u64 = 1 << 12;
 /// Places and buckets of all rows have this type.
 const PLACE: ScalarType = ScalarType::I32;
 
-/// Returns the program with irregular operations of long rows outside of maps; `None` if there are none to move.
+/// Returns the program with irregular operations of long rows outside of maps, and their sorts by digits, as the rows together have
+/// many buckets; `None` if there are none to move.
 pub(super) fn out_of_maps(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let mut out = e.clone();
-    Irregular { env, fresh }.walk(&mut out).then_some(out)
+    let moved = Irregular { env, fresh }.walk(&mut out).then_some(out)?;
+    Some(digits::sorts_by_digits(&moved, env, fresh).unwrap_or(moved))
 }
 
 struct Irregular<'a> {
@@ -138,14 +141,11 @@ impl Irregular<'_> {
         if **count != Ty::Scalar(PLACE) {
             let Ty::Scalar(t) = **count else { return None };
             let x = named(&Ty::Scalar(PLACE), self.fresh);
-            let cast = Kind::Op(ScalarOp::Cast(t), vec![x.value(span)]);
-            let cast = Ex::new(cast, (**count).clone(), span);
-            numbers = Ex::map_of(cast, [(&x, &numbers)], self.fresh)?;
+            numbers = Ex::map_of(cast(x.value(span), t), [(&x, &numbers)], self.fresh)?;
         }
         let numbers = numbers.split(rows, k)?;
         let rest = cut.with(vec![numbers, value.proj(true)?.split(rows, n)?], true, self.fresh)?;
-        let ty = rest.ty.clone();
-        Some(Ex::new(Kind::Let(name, Box::new(both), Box::new(rest)), ty, span))
+        Some(rest.bound(name, both))
     }
 
     /// Returns where the indices of each row, below `n` there, lie in all rows.
@@ -156,17 +156,10 @@ impl Irregular<'_> {
         let Ty::Scalar(own) = **index else { return None };
         let (row, indices, i) =
             (named(&ty, self.fresh), named(&of_row, self.fresh), named(index, self.fresh));
-        let op = |op, a: Ex, b: Ex, t: ScalarType| {
-            Ex::new(Kind::Op(op, vec![a, b]), Ty::Scalar(t), span)
-        };
+        let op = |op, a: Ex, b: Ex, t| Ex::op(op, vec![a, b], t, span);
         let lit = |t, x| Ex::new(Kind::Lit(Lit::int(t, x)), Ty::Scalar(t), span);
-        // Other types are compared as `i64`, which holds both their values and the lengths.
-        let wide = if own == PLACE { PLACE } else { ScalarType::I64 };
-        let cast = |e: Ex, t| match e.ty == Ty::Scalar(t) {
-            true => e,
-            false => Ex::new(Kind::Op(ScalarOp::Cast(t), vec![e]), Ty::Scalar(t), span),
-        };
         let size = |t| Ex::new(Kind::Size(n.clone()), Ty::Scalar(t), span);
+        let wide = comparable(own);
         let own = cast(i.value(span), wide);
         let within = match outside {
             Outside::Clamped => {
@@ -178,12 +171,7 @@ impl Irregular<'_> {
         let start = op(ScalarOp::Mul, row.value(span), size(PLACE), PLACE);
         let mut place = op(ScalarOp::Add, start, cast(within, PLACE), PLACE);
         if outside == Outside::Skipped {
-            let mut only = |c: Ex| {
-                let kind = Kind::If(Box::new(c), Box::new(place.clone()), Box::new(lit(PLACE, -1)));
-                place = Ex::new(kind, ty.clone(), span);
-            };
-            only(op(ScalarOp::Lt, own.clone(), size(wide), ScalarType::Bool));
-            only(op(ScalarOp::Ge, own, lit(wide, 0), ScalarType::Bool));
+            place = only_within(&own, n, place)?;
         }
         let places = Ex::map_of(place, [(&i, &indices.value(span))], self.fresh)?;
         let numbers = Ex::iota(rows, &ty, span);
@@ -207,11 +195,8 @@ impl Irregular<'_> {
                     lets.push((name, (**part).clone()));
                     value
                 });
-                let Some(chosen) = self.choice(&c, yes, no, e.span) else { return };
-                *e = lets.into_iter().rev().fold(chosen, |body, (p, value)| {
-                    let (ty, span) = (body.ty.clone(), body.span);
-                    Ex::new(Kind::Let(p, Box::new(value), Box::new(body)), ty, span)
-                });
+                let Some(chosen) = self.choice(&c, yes, no) else { return };
+                *e = chosen.after(lets);
             }
             Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => {
                 args.iter_mut().for_each(|arg| self.chosen_later(arg));
@@ -224,23 +209,19 @@ impl Irregular<'_> {
     }
 
     /// Returns the scalars of one of two values, as a condition says.
-    fn choice(&mut self, c: &Ex, yes: Ex, no: Ex, span: Span) -> Option<Ex> {
+    fn choice(&mut self, c: &Ex, yes: Ex, no: Ex) -> Option<Ex> {
         match yes.ty.clone() {
             Ty::Pair(..) => {
-                let mut part = |second| {
-                    self.choice(c, yes.clone().proj(second)?, no.clone().proj(second)?, span)
-                };
+                let mut part =
+                    |second| self.choice(c, yes.clone().proj(second)?, no.clone().proj(second)?);
                 Some(Ex::pair(part(false)?, part(true)?))
             }
             Ty::Array(_, t) => {
                 let (x, y) = (named(&t, self.fresh), named(&t, self.fresh));
-                let chosen = self.choice(c, x.value(span), y.value(span), span)?;
+                let chosen = self.choice(c, x.value(yes.span), y.value(no.span))?;
                 Ex::map_of(chosen, [(&x, &yes), (&y, &no)], self.fresh)
             }
-            ty => {
-                let kind = Kind::If(Box::new(c.clone()), Box::new(yes), Box::new(no));
-                Some(Ex::new(kind, ty, span))
-            }
+            _ => Some(Ex::choice(c.clone(), yes, no)),
         }
     }
 }

@@ -16,6 +16,7 @@ mod agreement;
 mod apart;
 mod batches;
 mod beside;
+mod block;
 mod bracket;
 mod branches;
 mod build;
@@ -54,6 +55,7 @@ mod texts;
 mod together;
 mod views;
 
+use self::core::{Ex, Var};
 use super::size::SizeEnv;
 use super::term::{Term, TypeError};
 use super::ty::Ty;
@@ -92,8 +94,17 @@ impl Program {
     }
 }
 
-/// Most nodes of the form in which results of the same rows are side by side.
-const LARGEST_OF_ROWS: usize = 150;
+/// A step that gives another form of a body; `None` if the body has nothing to change.
+type Step = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var) -> Option<Ex>;
+
+/// The steps that lead to one other form, each from what the steps before it give.
+const STEPS: [Step; 5] = [
+    |e, _, fresh| branches::reductions_first(e, fresh),
+    contractions::as_products,
+    fission::products_apart,
+    flat::histograms,
+    digits::sorts_by_digits,
+];
 
 /// Returns the closed term of an entry with the given values of its size parameters.
 ///
@@ -129,7 +140,7 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let mut next = enter.names();
     let mut fresh = || {
         next += 1;
-        core::Var(next - 1)
+        Var(next - 1)
     };
     let mut prepared = |body| {
         let body = elements::by_element(body, sizes.env(), &mut fresh);
@@ -138,44 +149,45 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     };
     let body = prepared(body);
     let short = short.map(prepared);
-    let unbranched =
-        branches::reductions_first(short.as_ref().unwrap_or(&body), &mut fresh).or(short);
-    let whole = unbranched.as_ref().unwrap_or(&body);
-    let products = contractions::as_products(whole, sizes.env(), &mut fresh).or(unbranched);
-    let whole = products.as_ref().unwrap_or(&body);
-    let apart = fission::products_apart(whole, sizes.env(), &mut fresh).or(products);
-    let flat = flat::histograms(apart.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
-    let flat = flat.or(apart);
-    let digits = digits::sorts_by_digits(flat.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
-    let other = digits.or(flat);
-    let outer = loops_out::out_of_maps(other.as_ref().unwrap_or(&body), sizes.env(), &mut fresh);
-    let whole = outer.as_ref().or(other.as_ref()).unwrap_or(&body);
-    let flat = irregular::out_of_maps(whole, sizes.env(), &mut fresh)
-        .map(|e| digits::sorts_by_digits(&e, sizes.env(), &mut fresh).unwrap_or(e));
-    let whole = flat.as_ref().unwrap_or(whole);
-    let again = again::computed_again(whole, sizes.env(), &mut fresh);
-    let sorted = by_sort::histograms(whole, sizes.env(), &mut fresh);
+    let env = sizes.env();
+    let mut other = short;
+    for step in STEPS {
+        let changed = step(other.as_ref().unwrap_or(&body), env, &mut fresh);
+        other = changed.or(other);
+    }
+    let mut bodies: Vec<Ex> = std::iter::once(body).chain(other).collect();
+    let outside: [Step; 2] = [loops_out::out_of_maps, irregular::out_of_maps];
+    for step in outside {
+        let next = step(&bodies[bodies.len() - 1], env, &mut fresh);
+        bodies.extend(next);
+    }
+    let last = bodies.len() - 1;
+    let again = again::computed_again(&bodies[last], env, &mut fresh);
+    let sorted = by_sort::histograms(&bodies[last], env, &mut fresh);
+    bodies.extend(again.into_iter().chain(sorted));
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
-    let mut bodies = vec![];
-    for body in [Some(body), other, outer, flat, again, sorted].into_iter().flatten() {
-        let mut body = interchange::interchange(body, &mut fresh);
-        beside::together(&mut body, Scope::Elements, &env, &mut fresh);
-        bodies.push(body);
-    }
-    let mut rows = bodies[0].clone();
-    let of_rows =
-        beside::together(&mut rows, Scope::Rows, &env, &mut fresh).then_some(bodies.len());
-    bodies.extend(of_rows.map(|_| rows));
-    let mut forms = vec![];
-    for (k, body) in bodies.into_iter().enumerate() {
-        let term = bracket::Bracket::new(fresh().0).term(&body, &core::Layout::Unit)?;
-        // Its rewrites have little in common with those of the first form.
-        if of_rows == Some(k) && term.size() > LARGEST_OF_ROWS {
+    let (mut forms, mut apart, mut rows): (Vec<Term>, Vec<Term>, Option<Ex>) =
+        (vec![], vec![], None);
+    for body in bodies {
+        let body = interchange::interchange(body, &mut fresh);
+        let mut one = body.clone();
+        let changed = beside::together(&mut one, Scope::Elements, &env, &mut fresh);
+        let mut terms = forms_of(&body, &mut env, &mut fresh)?;
+        // A form that differs from another one only in what is put together is none.
+        if changed && apart.contains(&terms[0]) {
             continue;
         }
-        let made = normal_forms(&term, &mut env);
-        forms.extend(made.map_err(|e| inner_problem(&e.0, entry.body.span))?);
+        apart.push(terms[0].clone());
+        if changed {
+            terms = forms_of(&one, &mut env, &mut fresh)?;
+        }
+        forms.append(&mut terms);
+        rows.get_or_insert(one);
+    }
+    let mut rows = rows.expect("invariant: a program has a first form");
+    if beside::together(&mut rows, Scope::Rows, &env, &mut fresh) {
+        forms.extend(forms_of(&rows, &mut env, &mut fresh)?);
     }
     let others = forms.split_off(1);
     let term = forms.remove(0);
@@ -192,6 +204,12 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         result: entry.body.ty.clone(),
         result_ty,
     })
+}
+
+/// Returns the terms of a body: its normal form first.
+fn forms_of(body: &Ex, env: &mut SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Result<Vec<Term>> {
+    let term = bracket::Bracket::new(fresh().0).term(body, &core::Layout::Unit)?;
+    normal_forms(&term, env).map_err(|e| inner_problem(&e.0, body.span))
 }
 
 /// Returns the normal form of a term, and its forms for few rows and for long products.

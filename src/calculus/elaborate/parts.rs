@@ -89,15 +89,14 @@ fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
         }
         if *last.op() == Op::Cross
             && change == Change::Parts
-            && let Some((user, pairs, p, q, other)) = with_partner(&f)?
-            && let Some(product) = product(&pairs, outer, change, env)
+            && let Some(whole) = with_partner(&f)?
+            && let Some(product) = product(&whole.pairs, outer, change, env)
         {
-            let whole = Term::id(&before.ty().cod);
-            let sides = build::compose(&build::bimap(&p, &q)?, &whole)?;
-            let product = product.in_parts(env, &sides)?;
-            let other = build::compose(&other, &build::view(Op::Cross, &whole)?)?;
+            let product = product.in_parts(env, &whole.sides)?;
+            let crossed = build::view(Op::Cross, &Term::id(&before.ty().cod))?;
+            let other = build::compose(&whole.other, &crossed)?;
             let both = build::view(Op::Zip, &build::fork(&product, &other)?)?;
-            done = build::compose(&user, &build::compose(&both, &before)?)?;
+            done = build::compose(&whole.user, &build::compose(&both, &before)?)?;
             continue;
         }
         let f = match f.op() {
@@ -191,9 +190,17 @@ fn beside(
     Ok(Some((build::map(MapKind::Plain, n, &user)?, both)))
 }
 
-/// The parts of `map (map (h . fork (r . bimap p q) g))`, where `r` reduces and `g` does not: `map (map h . zip)`, `map (map r)`,
-/// `map p`, `map q`, `map (map g)`.
-type Partnered = (Term, Term, Term, Term, Term);
+/// The parts of `map (map (h . fork (r . bimap p q) g))`, where `r` reduces and `g` does not.
+struct Partnered {
+    /// `map (map h . zip)`
+    user: Term,
+    /// `map (map r)`
+    pairs: Term,
+    /// `bimap (map p) (map q)`
+    sides: Term,
+    /// `map (map g)`
+    other: Term,
+}
 
 /// Takes a product apart from what else its function computes of a pair of rows, such as a factor of the row. `None` if there is no
 /// such product.
@@ -233,7 +240,12 @@ fn with_partner(f: &Term) -> Result<Option<Partnered>, TypeError> {
     let row = Ty::pair(&Ty::array(m, &rows.ty().cod), &Ty::array(m, &other.ty().cod));
     let user = build::compose(&each(m, &h)?, &Term::on(Op::Zip, &[], &row, vec![])?)?;
     let nest = |f: &Term| each(n, &each(m, f)?);
-    Ok(Some((each(n, &user)?, nest(&rows)?, each(n, &p)?, each(m, &q)?, nest(other)?)))
+    Ok(Some(Partnered {
+        user: each(n, &user)?,
+        pairs: nest(&rows)?,
+        sides: build::bimap(&each(n, &p)?, &each(m, &q)?)?,
+        other: nest(other)?,
+    }))
 }
 
 /// A product of `n` and `m` rows of length `k` that is to be changed.

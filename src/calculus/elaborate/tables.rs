@@ -25,10 +25,7 @@ pub(super) fn tables(body: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) ->
     let mut tables = Tables { env, fresh, levels: vec![], moved: vec![] };
     let mut body = body;
     tables.walk(&mut body);
-    tables.moved.into_iter().rev().fold(body, |body, (p, table)| {
-        let (ty, span) = (body.ty.clone(), body.span);
-        Ex::new(Kind::Let(p, Box::new(table), Box::new(body)), ty, span)
-    })
+    body.after(tables.moved)
 }
 
 /// A map around the present place.

@@ -15,6 +15,14 @@ impl Ex {
         Ex::new(kind, Ty::array(n, t), span)
     }
 
+    /// Returns the pairs of the elements of two arrays of one length.
+    pub(super) fn zip(self, other: Ex) -> Option<Ex> {
+        let span = self.span.to(other.span);
+        let pair = Ty::pair(&self.element_type()?, &other.element_type()?);
+        let ty = Ty::array(self.length()?, &pair);
+        Some(Ex::new(Kind::Prim(Prim::Zip, vec![], vec![], vec![self, other]), ty, span))
+    }
+
     /// Returns an array of arrays as one array.
     pub(super) fn join(self) -> Option<Ex> {
         let (n, m, t) = self.two_dimensions()?;

@@ -36,6 +36,11 @@ fn no_element(shape: &Shape, index: &Expr, checked: bool) -> View {
     }
 }
 
+/// Whether an element of the result of a view is one of two elements, of which one may be outside of its array.
+pub fn chooses(t: &Term) -> bool {
+    matches!(t.op(), Op::Concat | Op::Pad(_) | Op::PadTo | Op::PadLast | Op::Mask | Op::Rotate)
+}
+
 /// Returns the element, of the given shape, of an array at a computed index. Guards of the index
 /// become guards of the element. If `checked` is set, an index that is not known to lie in the array
 /// gets a check; otherwise it is taken to lie in the array.

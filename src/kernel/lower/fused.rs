@@ -1,6 +1,7 @@
 //! Maps that are computed where their elements are read, for patterns that read each element once: what a histogram takes
 //! needs no memory of its own.
 
+use super::apply::chooses;
 use super::lowerer::{Context, Lowerer};
 use super::view::{Shape, Step, View};
 use crate::calculus::nesting::is_pure;
@@ -36,11 +37,7 @@ impl Lowerer {
             return self.read(factors, x);
         }
         // A choice between two elements would emit the statements of both, also of one that is outside of its array.
-        let chooses = matches!(
-            f.op(),
-            Op::Concat | Op::Pad(_) | Op::PadTo | Op::PadLast | Op::Mask | Op::Rotate
-        );
-        let inner = self.fused_chain(statements && !chooses, rest, x)?;
+        let inner = self.fused_chain(statements && !chooses(f), rest, x)?;
         let fused = self.views.apply(f, &inner)?;
         let computed = if statements { self.has_elements(&fused) } else { is_expressions(&fused) };
         if is_pure(f) || computed {

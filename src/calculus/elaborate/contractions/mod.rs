@@ -149,25 +149,24 @@ impl Contractions<'_> {
         self.reads().simplify(&mut body);
         let others = self.all_but_last(&mut body, &axes)?;
         let product = owned_reductions(&body).iter().find_map(|r| self.product(&body, r, &axes))?;
-        let named = |e: Ex, (name, value): (Layout, Ex)| {
-            let (ty, span) = (e.ty.clone(), e.span);
-            Ex::new(Kind::Let(name, Box::new(value), Box::new(e)), ty, span)
-        };
-        let product = others.into_iter().fold(product, named);
+        let product = product.after(others);
         Some(stages.into_iter().rev().fold(product, |e, (name, mut value)| {
             if !name.meets(&e.free()) {
                 return e;
             }
             self.walk(&mut value);
-            named(e, (name, value))
+            e.bound(name, value)
         }))
     }
 
     /// Takes all contractions but one out of an element, such as the gate of a gated convolution: the nest reads the array of their
     /// values. Returns their names with the arrays, which are products.
     fn all_but_last(&mut self, body: &mut Ex, axes: &[Axis]) -> Option<Vec<(Layout, Ex)>> {
-        let mut products: Vec<(Ex, Ex)> = vec![];
-        for reduction in owned_reductions(body) {
+        let (found, mut products) = (owned_reductions(body), vec![]);
+        if found.len() < 2 {
+            return Some(vec![]);
+        }
+        for reduction in found {
             let product = self.product(&reduction, &reduction, axes);
             products.extend(product.map(|product| (reduction, product)));
         }
@@ -448,11 +447,11 @@ impl Contractions<'_> {
         for part in others {
             body.replace(&part.e, &part.array);
         }
-        let (ty, [(name, _)]) = (body.ty.clone(), &result.vars()[..]) else { return None };
+        let [(name, _)] = &result.vars()[..] else { return None };
         if body.uses(*name) == 1 {
             body.put(*name, &reduce);
         } else {
-            body = Ex::new(Kind::Let(result.clone(), Box::new(reduce), Box::new(body)), ty, span);
+            body = body.bound(result.clone(), reduce);
         }
         let mut maps = maps.into_iter().rev().filter(|(own, _)| !own.is_empty());
         maps.try_fold(body, |body, (own, arrays)| map(own, body, arrays))
