@@ -61,7 +61,9 @@ fn rows(n: &Size, f: &Term) -> Built {
             continue;
         }
         let id = Term::id(&next.ty().dom);
-        let cut = if matches!(f.op(), Op::Fork | Op::Bimap) {
+        // Rows of results stay with what computes them of the rows.
+        let of_scalars = |f: &Term| f.args().iter().all(|a| !reduces(a) || a.ty().cod.is_scalar());
+        let cut = if *f.op() == Op::Fork || *f.op() == Op::Bimap && of_scalars(&f) {
             let sides = [0, 1].map(|k| {
                 let side = &f.args()[k];
                 let side = match f.op() {
