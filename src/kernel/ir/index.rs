@@ -204,6 +204,14 @@ impl Index {
             && terms.next().is_none()
     }
 
+    /// Returns `x` and `k` if the index is the quotient `x / k`.
+    fn as_quotient(&self) -> Option<(&Index, i64)> {
+        match self.terms.first_key_value()? {
+            (Atom::Div(x, k), 1) if self.terms.len() == 1 && self.constant == 0 => Some((x, *k)),
+            _ => None,
+        }
+    }
+
     /// The sum with a number.
     #[must_use]
     pub fn plus(&self, k: i64) -> Index {
@@ -698,8 +706,13 @@ impl Facts {
                         open.push(rest.times(*d).add(&most.times(c)));
                     }
                     // `x - d * greatest quotient <= x % d <= x` if `x` is not negative; borders of joined dimensions have
-                    // this form.
+                    // this form. `x / k % d` is the quotient of `x % (k * d)` by `k`.
                     Atom::Mod(x, d) => {
+                        if let Some((y, k)) = x.as_quotient() {
+                            let both = y.rem(k.saturating_mul(*d));
+                            let most = if c > 0 { both } else { both.plus(1 - k) };
+                            open.push(rest.times(k).add(&most.times(c)));
+                        }
                         let (lo, hi) = self.bounds(x);
                         if lo >= 0 && i128::from(hi) < UNBOUNDED {
                             let most = if c > 0 { (**x).clone() } else { x.plus(-(hi - hi % d)) };
@@ -1090,6 +1103,20 @@ mod tests {
         assert!(facts.prove_hard(&inside.plus(-20)));
         assert!(!facts.prove_hard(&inside.plus(-21)));
         assert!(!Facts::default().prove_hard(&inside));
+    }
+
+    #[test]
+    fn a_fact_about_a_row_bounds_the_place_in_its_matrix() {
+        // Row (i / 7) % 7 of matrix i / 49, below 4, ends before place 28 of its matrix.
+        let i = var(0, 342);
+        let row = i.div(7).rem(7);
+        let place = i.rem(49);
+        let before = Facts::default().with(&Guard::less(&row, &Index::from(4)));
+        assert!(before.prove_hard(&Index::from(27).sub(&place)));
+        assert!(!before.prove_hard(&Index::from(26).sub(&place)));
+        let behind = Facts::default().without(&Guard::less(&row, &Index::from(4)));
+        assert!(behind.prove_hard(&place.plus(-28)));
+        assert!(!behind.prove_hard(&place.plus(-29)));
     }
 
     #[test]

@@ -38,7 +38,8 @@ impl Lowerer {
         }
         // A choice between two elements would emit the statements of both, also of one that is outside of its array.
         let inner = self.fused_chain(statements && !chooses(f), rest, x)?;
-        let fused = self.views.apply(f, &inner)?;
+        // A single value may need statements, and there is no kernel here for them.
+        let Ok(fused) = self.views.apply(f, &inner) else { return self.read(factors, x) };
         let computed = if statements { self.has_elements(&fused) } else { is_expressions(&fused) };
         if is_pure(f) || computed {
             return Ok(fused);
