@@ -407,6 +407,11 @@ impl Lowerer {
     /// Runs the body if the place is in `0..n`.
     pub fn where_placed(&mut self, place: &View, n: i64, body: Body) -> Step<()> {
         let at = leaf::bind(place, self)?.expr()?;
+        if let Expr::Lit(place) = &at
+            && place.as_int().is_none_or(|i| !(0..i128::from(n)).contains(&i))
+        {
+            return Ok(());
+        }
         let t = at.ty();
         let test = |op, bound: i64| {
             let bound = Expr::Lit(Lit::int(t.scalar, i128::from(bound)));
