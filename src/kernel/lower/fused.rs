@@ -89,8 +89,10 @@ impl Lowerer {
             View::Unit | View::Elem(_) => true,
             View::Pair(a, b) => self.has_elements(a) && self.has_elements(b),
             View::Array(a) => {
-                let first = self.collected(|| v.at(&Index::from(0))).0;
-                a.len == 0 || first.is_ok_and(|e| is_expressions(&e))
+                // The first element may be simpler than the others.
+                let any = self.any(a.len);
+                let element = self.collected(|| v.at(&any)).0;
+                a.len == 0 || element.is_ok_and(|e| is_expressions(&e))
             }
         }
     }
@@ -113,7 +115,6 @@ fn is_expressions(v: &View) -> bool {
         View::Unit | View::Elem(_) => true,
         View::Pair(a, b) => is_expressions(a) && is_expressions(b),
         View::Array(a) => {
-            // The first element may be simpler than the others.
             let any = Var { id: u32::MAX, name: "any".into(), lo: 0, hi: a.len - 1 };
             a.len == 0 || v.at(&Index::from(any)).is_ok_and(|e| is_expressions(&e))
         }
