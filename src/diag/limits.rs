@@ -69,6 +69,8 @@ pub struct Limits {
     /// Tuning: longest time that a search waits for the interpreter once a kernel is to be checked. Operations whose values
     /// are in doubt take many times as long as others, so that their number does not bound the time.
     pub reference_time: Duration,
+    /// Tuning: longest time that a search gives the interpreter to decide between kernels whose results differ.
+    pub dispute_time: Duration,
     /// Tuning: longest time one candidate may take to build.
     pub build_time: Duration,
     /// Tuning: longest time one candidate may take to run once.
@@ -110,6 +112,7 @@ impl Limits {
         unrolled_operations: 768,
         reference_operations: 200_000_000,
         reference_time: Duration::from_secs(5),
+        dispute_time: Duration::from_secs(15),
         build_time: Duration::from_secs(30),
         run_time: Duration::from_secs(20),
         interrupt: Interrupt::NEVER,

@@ -232,7 +232,7 @@ fn compared(
     Ok(match program.placed(reference.compare(outputs))? {
         Some(v) if v.comparison.ok => (Ok(()), v.overturned),
         Some(v) => {
-            let why = format!("wrong: {}", v.comparison.first.unwrap_or_default());
+            let why = format!("{}: {}", v.class(), v.comparison.first.unwrap_or_default());
             (Err(why), v.overturned)
         }
         None => (Err("stopped".into()), false),

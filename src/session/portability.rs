@@ -11,7 +11,7 @@ use crate::tune::measure::{Outcome, Schedule, measure};
 use crate::tune::reference::Reference;
 use crate::tune::statistics::Summary;
 use crate::tune::variant::Variant;
-use crate::tune::worker::{CandidateFailure, FailureClass, WorkerError};
+use crate::tune::worker::{CandidateFailure, WorkerError};
 use std::sync::Arc;
 
 /// Rounds in which the kernels are timed interleaved on a device.
@@ -125,11 +125,10 @@ impl Session {
                     break;
                 }
                 let verdict = program.placed(reference.compare(outputs))?;
-                let wrong = verdict.map(|v| v.comparison).filter(|c| !c.ok);
-                match wrong {
-                    Some(c) => cells.push(Cell::Failed(CandidateFailure {
-                        class: FailureClass::Wrong,
-                        log: c.first.unwrap_or_default(),
+                match verdict.filter(|v| !v.comparison.ok) {
+                    Some(v) => cells.push(Cell::Failed(CandidateFailure {
+                        class: v.class(),
+                        log: v.comparison.first.unwrap_or_default(),
                     })),
                     None => {
                         ids.push((id, cells.len()));

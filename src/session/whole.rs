@@ -99,7 +99,8 @@ impl Session {
             return Ok(None);
         }
         let verdict = reference.compare(outputs).ok().flatten();
-        Ok(verdict.map(|v| v.comparison).filter(|c| !c.ok).map(|wrong| Comparison {
+        let wrong = verdict.filter(|v| !v.comparison.ok && !v.undecided);
+        Ok(wrong.map(|v| v.comparison).map(|wrong| Comparison {
             first: wrong.first.map(|text| format!("with whole numbers for inputs: {text}")),
             ..wrong
         }))

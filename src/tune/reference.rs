@@ -13,9 +13,13 @@
 //! The number of operations does not bound the time: values in doubt take many times as long as others. So a search
 //! waits for [`Limits::reference_time`] at most. The interpreter computes a much smaller sample first, which is the
 //! reference if the larger one is not ready in time. Without such a sample, the interpreter is deferred.
+//!
+//! A search gives all disagreements together [`Limits::dispute_time`]. Where rounding grows, as in the solution of an
+//! ill-conditioned system, right kernels disagree, too, and every element may take minutes. After that time the witness
+//! stands, and a kernel that disagrees with it is [undecided](Verdict::undecided).
 
 use super::sample::{only, places, sample};
-use super::worker::digest;
+use super::worker::{FailureClass, digest};
 use crate::calculus::interp::{self, Choice, Compiled};
 use crate::calculus::value::{Cell, Comparison, Leaf, Tolerance, Value, agree, compare_at};
 use crate::diag::{
@@ -51,8 +55,12 @@ pub struct Reference {
     /// The longest time that a search waits, and the request that ends the interpreter's work after it.
     most: Option<Duration>,
     late: Interrupt,
+    /// The time that is left for disagreements in a search.
+    dispute: Option<Duration>,
     /// A result that was found right; with a sample, the witness's. Equal bytes need no second comparison.
     right: Option<Right>,
+    /// The witness while the interpreter computes the result because another kernel disagreed with it.
+    doubted: Option<Right>,
     agreed: usize,
     overturned: usize,
     /// Whether the witness was given up for the interpreter's result, and no result was compared since.
@@ -108,6 +116,16 @@ pub struct Verdict {
     pub comparison: Comparison,
     /// Whether the witness was found wrong, so that results accepted before must be compared again.
     pub overturned: bool,
+    /// Whether the result differs from the witness, and the interpreter could not decide between them in time. The
+    /// comparison is not `ok`.
+    pub undecided: bool,
+}
+
+impl Verdict {
+    /// The class of the failure, if the comparison is not `ok`.
+    pub fn class(&self) -> FailureClass {
+        if self.undecided { FailureClass::Undecided } else { FailureClass::Wrong }
+    }
 }
 
 /// How results were checked when the interpreter computed only a sample.
@@ -356,7 +374,9 @@ impl Reference {
             budget,
             most: patience.map(|_| limits.reference_time),
             late,
+            dispute: patience.map(|_| limits.dispute_time),
             right: None,
+            doubted: None,
             agreed: 0,
             overturned: 0,
             was_disputed: false,
@@ -397,6 +417,7 @@ impl Reference {
                 Ok(result) => {
                     self.pending = None;
                     self.answer = Some(result?);
+                    self.spend(begun);
                 }
                 Err(RecvTimeoutError::Timeout) if go_on() => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(false),
@@ -422,7 +443,7 @@ impl Reference {
     pub fn same(&mut self) -> Option<Verdict> {
         let comparison = self.right.as_ref()?.comparison.clone();
         self.agreed += 1;
-        Some(Verdict { comparison, overturned: false })
+        Some(Verdict { comparison, overturned: false, undecided: false })
     }
 
     /// Returns whether outputs differ from the witness's and the interpreter was deferred. The interpreter is then
@@ -430,18 +451,38 @@ impl Reference {
     pub fn is_disputed(&mut self, outputs: &[HostArray]) -> bool {
         let (Some(answer), Some(right)) = (&self.answer, &self.right) else { return false };
         let witness = &right.outputs;
-        if !answer.deferred || answer.disagreements(witness, outputs, self.terms).0 == 0 {
+        if !answer.deferred
+            || self.dispute == Some(Duration::ZERO)
+            || answer.disagreements(witness, outputs, self.terms).0 == 0
+        {
             return false;
         }
         let Some(answer) = self.answer.take() else { return false };
         let budget = self.budget;
+        self.most = self.dispute;
+        self.late = if self.most.is_some() { Interrupt::default() } else { Interrupt::NEVER };
+        let stop = self.late.clone();
         // Without the result, nobody can say which kernel is wrong.
-        let work = move || Answer::find(answer.compiled, budget, f64::INFINITY, &Interrupt::NEVER);
+        let work = move || Answer::find(answer.compiled, budget, f64::INFINITY, &stop);
         self.pending = Some(on_its_own(work));
-        self.most = None;
-        self.right = None;
-        self.was_disputed = true;
+        self.doubted = self.right.take();
         true
+    }
+
+    /// Takes the time since `begun` from what is left for disagreements, if the interpreter's answer was to settle one.
+    /// Without a result, the witness stands.
+    fn spend(&mut self, begun: Instant) {
+        let Some(doubted) = self.doubted.take() else { return };
+        let unknown = self.is_deferred();
+        self.dispute = self.dispute.map(|left| match unknown {
+            true => Duration::ZERO,
+            false => left.saturating_sub(begun.elapsed()),
+        });
+        if unknown {
+            self.right = Some(doubted);
+        } else {
+            self.was_disputed = true;
+        }
     }
 
     /// Compares a kernel's outputs with the reference; `None` if the result is not available yet.
@@ -453,7 +494,8 @@ impl Reference {
         let terms = self.terms;
         let disputed = std::mem::take(&mut self.was_disputed);
         let verdict = |comparison, overturned| {
-            Ok(Some(Verdict { comparison, overturned: overturned || disputed }))
+            let overturned = overturned || disputed;
+            Ok(Some(Verdict { comparison, overturned, undecided: false }))
         };
         if let Some(right) = &self.right
             && right.outputs == outputs
@@ -480,8 +522,17 @@ impl Reference {
             }
         };
         let (count, elements) = answer.disagreements(witness, &outputs, terms);
+        let begun = Instant::now();
+        let judged = answer.judge(&elements, self.budget, self.dispute)?;
+        self.dispute = self.dispute.map(|left| left.saturating_sub(begun.elapsed()));
+        if judged.is_empty() && count > 0 {
+            let text = "they differ from another kernel's, and the interpreter could not compute one of them in time";
+            let first = Some(text.to_owned());
+            let comparison = Comparison { ok: false, mismatches: count, first, ..comparison };
+            return Ok(Some(Verdict { comparison, overturned: disputed, undecided: true }));
+        }
         let (mut wrong, mut overturned) = (None, false);
-        for known in answer.judge(&elements, self.budget)? {
+        for known in judged {
             overturned |= !known.compare(witness, terms).ok;
             let own = known.compare(&outputs, terms);
             if !own.ok {
@@ -530,18 +581,44 @@ impl Answer {
         (count, elements)
     }
 
-    /// Computes the given elements until the budget is spent, but at least the first.
-    fn judge(&self, elements: &[(usize, usize)], budget: f64) -> Result<Vec<Known>> {
-        let (mut spent, mut out) = (0.0, vec![]);
-        for (component, index) in elements {
-            let choice = only(&self.compiled, *component, *index);
-            spent += self.compiled.operations(&choice);
-            if spent > budget && !out.is_empty() {
-                break;
+    /// Computes the given elements until the budget is spent, but at least the first, or until the time is over.
+    fn judge(
+        &self,
+        elements: &[(usize, usize)],
+        budget: f64,
+        time: Option<Duration>,
+    ) -> Result<Vec<Known>> {
+        let compute = |late: &Interrupt| {
+            let (mut spent, mut out) = (0.0, vec![]);
+            for (component, index) in elements {
+                let choice = only(&self.compiled, *component, *index);
+                spent += self.compiled.operations(&choice);
+                if late.requested() || spent > budget && !out.is_empty() {
+                    break;
+                }
+                let known = Known::compute(&self.compiled, &choice, late);
+                out.extend(in_time(known, late)?);
             }
-            out.push(Known::compute(&self.compiled, &choice, &Interrupt::NEVER)?);
+            Ok(out)
+        };
+        let Some(time) = time.filter(|_| !elements.is_empty()) else {
+            return compute(&Interrupt::NEVER);
+        };
+        let (late, (done, ended)) = (Interrupt::default(), mpsc::channel::<()>());
+        if time.is_zero() {
+            return Ok(vec![]);
         }
-        Ok(out)
+        thread::scope(|threads| {
+            let of_clock = late.clone();
+            threads.spawn(move || {
+                if ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+                    of_clock.request();
+                }
+            });
+            let computed = compute(&late);
+            drop(done);
+            computed
+        })
     }
 }
 
@@ -692,6 +769,47 @@ mod tests {
         assert!(verdict.comparison.ok && verdict.overturned);
         let verdict = judged(&mut reference, &wrong);
         assert!(!verdict.comparison.ok && !verdict.overturned);
+    }
+
+    /// A dispute that takes the interpreter too long leaves the witness, and calls no kernel wrong.
+    #[test]
+    fn a_dispute_without_a_decision_leaves_the_witness() {
+        let (entry, sizes, inputs) = of_product();
+        let (_, right) = product(u64::MAX);
+        let other = with(&right, 7, 1.0);
+        let outputs = |xs: &[f32]| [HostArray::from_slice(xs)];
+        // A deferred interpreter is started, and is late.
+        let limits = Limits {
+            reference_operations: 10,
+            dispute_time: Duration::from_nanos(1),
+            ..Limits::default()
+        };
+        let mut reference = Reference::for_search(&entry, &sizes, &inputs, &limits);
+        assert!(reference.wait(|| true).expect("nothing to compute"));
+        assert!(judged(&mut reference, &right).comparison.ok);
+        assert!(reference.is_disputed(&outputs(&other)));
+        reference.late.request();
+        assert!(reference.wait(|| true).expect("no result"));
+        assert!(reference.is_deferred());
+        let verdict = judged(&mut reference, &other);
+        assert!(!verdict.comparison.ok && verdict.undecided && !verdict.overturned);
+        assert_eq!(verdict.class(), FailureClass::Undecided);
+        // There is no time for another dispute, and the witness is still believed.
+        assert!(!reference.is_disputed(&outputs(&other)));
+        assert!(judged(&mut reference, &right).comparison.ok);
+        // With a sample, the disputed elements are what takes too long.
+        let limits = Limits {
+            reference_operations: 40_000,
+            dispute_time: Duration::ZERO,
+            ..Limits::default()
+        };
+        let mut reference = Reference::for_search(&entry, &sizes, &inputs, &limits);
+        assert!(reference.wait(|| true).expect("a sample"));
+        let (elsewhere, _, _) = outside(&reference);
+        assert!(judged(&mut reference, &right).comparison.ok);
+        let verdict = judged(&mut reference, &with(&right, elsewhere, 1.0));
+        assert!(!verdict.comparison.ok && verdict.undecided);
+        assert!(judged(&mut reference, &right).comparison.ok);
     }
 
     /// However long the interpreter takes, a search begins: with a small sample if there is one.

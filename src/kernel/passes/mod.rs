@@ -9,6 +9,7 @@ mod barrier;
 mod copy_propagation;
 mod counted;
 mod cse;
+mod dead_stores;
 mod fma;
 mod forward_copies;
 mod guards;
@@ -42,6 +43,7 @@ pub fn begin(program: &mut Program, host: &mut Fresh) {
     state_copies::states(program);
     forward_copies::to_checks(program);
     forward_copies::to_results(program);
+    dead_stores::remove(program);
 }
 
 /// Completes and improves one kernel. `relaxed` says that floating-point operations may be reassociated.

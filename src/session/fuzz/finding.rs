@@ -40,14 +40,15 @@ impl Kind {
         }
     }
 
-    /// Returns the kind for the failure of a candidate; `None` if the device merely lacks resources.
+    /// Returns the kind for the failure of a candidate; `None` if the device merely lacks resources, or
+    /// nobody could decide whether the result is right.
     pub(super) fn of(class: FailureClass) -> Option<Kind> {
         match class {
             FailureClass::Build => Some(Kind::Build),
             FailureClass::Timeout => Some(Kind::Timeout),
             FailureClass::Crash => Some(Kind::Crash),
             FailureClass::Wrong => Some(Kind::Wrong),
-            FailureClass::Resources => None,
+            FailureClass::Undecided | FailureClass::Resources => None,
         }
     }
 }

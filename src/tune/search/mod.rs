@@ -8,7 +8,6 @@
 mod finals;
 mod stored;
 
-use crate::calculus::value::Comparison;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::extract::Told;
 use crate::opencl::host::HostArray;
@@ -16,7 +15,7 @@ use crate::tune::crew::Crew;
 use crate::tune::event::{Event, Observer, Phase};
 use crate::tune::kernel_times::ByKernel;
 use crate::tune::measure::{Outcome, Schedule, measure};
-use crate::tune::reference::Reference;
+use crate::tune::reference::{Reference, Verdict};
 use crate::tune::statistics::Summary;
 use crate::tune::store::{Fate, Key, Record, Store};
 use crate::tune::strategy::{Strategy, Tried};
@@ -384,15 +383,14 @@ impl State<'_, '_> {
         if !self.await_reference()? || disputed(self.search.reference) && !self.await_reference()? {
             return Ok(self.interrupt());
         }
-        let comparison = self.compare_outputs(outputs)?;
+        let verdict = self.compare_outputs(outputs)?;
         self.found.measure_ms += begun.elapsed().as_secs_f64() * 1e3;
-        if !comparison.ok {
-            let max_rel_err = comparison.max_rel_err;
-            let failure = self.condemn(id, comparison);
+        let max_rel_err = verdict.comparison.max_rel_err;
+        if !verdict.comparison.ok {
+            let failure = self.condemn(id, verdict);
             self.failed(variant, &failure, Some(build_ms), Some(max_rel_err));
             return Ok(None);
         }
-        let max_rel_err = comparison.max_rel_err;
         Ok(Some(Ready { variant: variant.clone(), id, build_ms, max_rel_err }))
     }
 
@@ -419,7 +417,7 @@ impl State<'_, '_> {
 
     /// Compares outputs with the reference, which must be ready. `None` stands for outputs that the worker found
     /// identical to those already known to be right.
-    fn compare_outputs(&mut self, outputs: Option<Vec<HostArray>>) -> Result<Comparison> {
+    fn compare_outputs(&mut self, outputs: Option<Vec<HostArray>>) -> Result<Verdict> {
         let missing = || Diagnostic::error(Code::Internal, "the reference is not there");
         let reference = &mut *self.search.reference;
         let verdict = match outputs {
@@ -428,17 +426,20 @@ impl State<'_, '_> {
         };
         let verdict = verdict.ok_or_else(missing)?;
         self.overturned |= verdict.overturned;
-        Ok(verdict.comparison)
+        Ok(verdict)
     }
 
-    /// Excludes a candidate for its wrong result, and unloads it.
-    fn condemn(&mut self, id: CandidateId, comparison: Comparison) -> CandidateFailure {
-        let log = format!(
-            "{} elements are wrong; {}",
-            comparison.mismatches,
-            comparison.first.unwrap_or_default()
-        );
-        let failure = CandidateFailure { class: FailureClass::Wrong, log };
+    /// Excludes a candidate whose result is not known to be right, and unloads it.
+    fn condemn(&mut self, id: CandidateId, verdict: Verdict) -> CandidateFailure {
+        let failure = CandidateFailure {
+            class: verdict.class(),
+            log: format!(
+                "{} elements are {}; {}",
+                verdict.comparison.mismatches,
+                verdict.class(),
+                verdict.comparison.first.unwrap_or_default()
+            ),
+        };
         self.search.worker.condemn(id, failure.clone());
         self.search.worker.forget(id);
         failure
@@ -496,9 +497,9 @@ impl State<'_, '_> {
             Err(WorkerError::Candidate(failure)) => return Ok(Some(failure)),
             Err(e) => return Err(e.into()),
         };
-        let comparison = self.compare_outputs(Some(outputs))?;
-        if !comparison.ok {
-            return Ok(Some(self.condemn(now, comparison)));
+        let verdict = self.compare_outputs(Some(outputs))?;
+        if !verdict.comparison.ok {
+            return Ok(Some(self.condemn(now, verdict)));
         }
         if id.is_none() {
             self.search.worker.forget(now);

@@ -145,15 +145,17 @@ impl Record {
     }
 
     /// Returns whether the stored fate still holds for these inputs and this time limit, so that the candidate need
-    /// not be measured again. A crash or a wrong result may depend on the inputs or on other load on the machine,
-    /// and trying again is cheap. A timeout is expensive to repeat, so the candidate is tried again only with other
+    /// not be measured again. A crash, a wrong result or one without a decision may depend on the inputs or on other load on the
+    /// machine, and trying again is cheap. A timeout is expensive to repeat, so the candidate is tried again only with other
     /// inputs or a longer limit. Unverified fates never hold.
     pub fn holds(&self, inputs: &str, limit_s: f64) -> bool {
         self.verified
             && match self.fate {
                 Fate::Timed | Fate::Slow => true,
                 Fate::Failed(FailureClass::Build | FailureClass::Resources) => true,
-                Fate::Failed(FailureClass::Crash | FailureClass::Wrong) => false,
+                Fate::Failed(
+                    FailureClass::Crash | FailureClass::Wrong | FailureClass::Undecided,
+                ) => false,
                 Fate::Failed(FailureClass::Timeout) => {
                     self.inputs.as_deref() == Some(inputs)
                         && self.limit_s.is_some_and(|limit| limit >= limit_s)

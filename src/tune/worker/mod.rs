@@ -35,17 +35,20 @@ pub enum FailureClass {
     Crash,
     /// It ran, but its result is wrong.
     Wrong,
+    /// Its result differs from another kernel's, and the interpreter could not decide between them in time.
+    Undecided,
     /// It needs more memory, registers or the like than the device has.
     Resources,
 }
 
 impl FailureClass {
     /// Every class.
-    pub const ALL: [FailureClass; 5] = [
+    pub const ALL: [FailureClass; 6] = [
         FailureClass::Build,
         FailureClass::Timeout,
         FailureClass::Crash,
         FailureClass::Wrong,
+        FailureClass::Undecided,
         FailureClass::Resources,
     ];
 
@@ -56,6 +59,7 @@ impl FailureClass {
             FailureClass::Timeout => "timeout",
             FailureClass::Crash => "crash",
             FailureClass::Wrong => "wrong",
+            FailureClass::Undecided => "undecided",
             FailureClass::Resources => "resources",
         }
     }
@@ -71,7 +75,7 @@ impl FailureClass {
             FailureClass::Build => Code::BuildFailed,
             FailureClass::Timeout => Code::KernelTimeout,
             FailureClass::Crash => Code::KernelCrash,
-            FailureClass::Wrong => Code::WrongResult,
+            FailureClass::Wrong | FailureClass::Undecided => Code::WrongResult,
             FailureClass::Resources => Code::DeviceMemory,
         }
     }
