@@ -22,6 +22,7 @@ mod branches;
 mod build;
 mod by_sort;
 mod capture;
+mod columns;
 mod contractions;
 mod copies;
 mod core;
@@ -212,7 +213,7 @@ fn forms_of(body: &Ex, env: &mut SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Res
     normal_forms(&term, env).map_err(|e| inner_problem(&e.0, body.span))
 }
 
-/// Returns the normal form of a term, and its forms for few rows and for long products.
+/// Returns the normal form of a term, and its forms for few rows, for long products and for scans of long columns.
 fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>, TypeError> {
     let term = natural::views_first(term)
         .and_then(|t| together::reductions_together(&t))
@@ -224,7 +225,11 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         .and_then(copies::copied)?;
     let apart = apart::reductions_apart(&term, env)?;
     let parts = parts::products_in_parts(apart.as_ref().unwrap_or(&term), env)?;
-    Ok(std::iter::once(term).chain(apart).chain(parts).collect())
+    let columns = match columns::scans_in_parts(&term, env)? {
+        Some(columns) => parts::products_in_parts(&columns, env)?.or(Some(columns)),
+        None => None,
+    };
+    Ok(std::iter::once(term).chain(apart).chain(parts).chain(columns).collect())
 }
 
 /// An error at a place.

@@ -305,20 +305,6 @@ fn product(f: &Term, outer: u64, change: Change, env: &SizeEnv) -> Option<Produc
 }
 
 impl Product {
-    /// Returns a dimension of its own with this value, named after `k`.
-    fn dimension(&self, name: &str, value: u64, env: &mut SizeEnv) -> Size {
-        let name = match self.k.as_sym() {
-            Some(Sym::Dim(base)) => format!("{base}_{name}"),
-            _ => name.to_owned(),
-        };
-        let names = std::iter::once(name.clone()).chain((1..).map(|i| format!("{name}_{i}")));
-        let mut dims = names.map(|name| Sym::Dim(name.into()));
-        let free = |s: &Sym| env.get(s).is_none_or(|v| *v == value);
-        let dim = dims.find(free).expect("invariant: there is always another name");
-        env.insert(dim.clone(), value);
-        Size::sym(dim)
-    }
-
     /// Returns what computes one result from a pair of rows of another length, `crossed` deep in its type. Leaves out what
     /// follows the reduction.
     fn of_rows(&self, crossed: &Term) -> Built {
@@ -331,7 +317,7 @@ impl Product {
 
     /// Builds the product of what `before` gives, with a name of its own for the length of rows.
     fn named(&self, env: &mut SizeEnv, before: &Term) -> Built {
-        let row = self.dimension("row", self.length, env);
+        let row = dimension(&self.k, "row", self.length, env);
         let each = |n: &Size, f: &Term| build::map(MapKind::Plain, n, f);
         // Padding tells the calculus that both lengths are equal; it adds no elements.
         let renamed = |rows: &Size, side: &Ty| -> Built {
@@ -351,8 +337,8 @@ impl Product {
     /// Builds the product of what `before` gives, in parts. Their number and length are dimensions of their own, so that their
     /// tiles are not those of `k`.
     fn in_parts(&self, env: &mut SizeEnv, before: &Term) -> Built {
-        let parts = self.dimension("parts", self.parts, env);
-        let part = self.dimension("part", self.length / self.parts, env);
+        let parts = dimension(&self.k, "parts", self.parts, env);
+        let part = dimension(&self.k, "part", self.length / self.parts, env);
         let whole = part.mul(&parts);
         let each = |n: &Size, f: &Term| build::map(MapKind::Plain, n, f);
         // Padding tells the calculus that the parts have the length of a row; it adds no elements.
@@ -379,6 +365,20 @@ impl Product {
         let totals = build::compose(&each(&self.n, &each(&self.m, &total)?)?, &rows)?;
         build::compose(&totals, before)
     }
+}
+
+/// Returns a dimension of its own with this value, named after `of`.
+pub(super) fn dimension(of: &Size, name: &str, value: u64, env: &mut SizeEnv) -> Size {
+    let name = match of.as_sym() {
+        Some(Sym::Dim(base)) => format!("{base}_{name}"),
+        _ => name.to_owned(),
+    };
+    let names = std::iter::once(name.clone()).chain((1..).map(|i| format!("{name}_{i}")));
+    let mut dims = names.map(|name| Sym::Dim(name.into()));
+    let free = |s: &Sym| env.get(s).is_none_or(|v| *v == value);
+    let dim = dims.find(free).expect("invariant: there is always another name");
+    env.insert(dim.clone(), value);
+    Size::sym(dim)
 }
 
 /// Returns the type of what is `depth` arrays deep in the result of a term.
