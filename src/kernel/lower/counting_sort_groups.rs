@@ -45,8 +45,9 @@ const BUCKETS_WITH_COPIES: i64 = 64;
 
 /// How groups sort tiles.
 pub struct Tiles {
-    /// Work-items of a group.
+    /// Work-items of a group, and elements of each.
     items: i64,
+    share: i64,
     /// Bits of the bucket number by which each round sorts, the lowest first.
     rounds: Vec<i64>,
     /// Bits of a place in the tile.
@@ -57,7 +58,7 @@ pub struct Tiles {
 
 impl Tiles {
     fn len(&self) -> i64 {
-        self.items * SHARE
+        self.items * self.share
     }
 
     /// The bucket of a word.
@@ -86,7 +87,8 @@ impl Lowerer {
     pub fn tiles_for(&self, s: Sorting) -> Option<Tiles> {
         let device = &self.options.device;
         let bits = bits_below(s.k).max(1);
-        let mut t = Tiles { items: 0, rounds: rounds(bits), low: 0, staged: s.elem.is_element() };
+        let staged = s.elem.is_element();
+        let mut t = Tiles { items: 0, share: SHARE, rounds: rounds(bits), low: 0, staged };
         let most = i64::try_from(device.max_work_group_size).unwrap_or(1);
         loop {
             for items in ITEMS.into_iter().filter(|n| device.shares_local_memory() && *n <= most) {
@@ -106,10 +108,13 @@ impl Lowerer {
     /// that comparing them is as good.
     pub fn tile_of_group(&self, k: i64, n: i64) -> Option<Tiles> {
         let bits = bits_below(k).max(1);
-        let items = quotient(n, SHARE);
         let [group, 1, 1] = self.kernel.group else { return None };
-        let low = bits_below(items * SHARE);
-        let t = Tiles { items, rounds: rounds(bits), low, staged: false };
+        // All work-items take part, each with an odd number of elements.
+        let share = quotient(n, group) | 1;
+        let share = share.min(SHARE);
+        let items = quotient(n, share);
+        let low = bits_below(items * share);
+        let t = Tiles { items, share, rounds: rounds(bits), low, staged: false };
         let pays = n >= COMPARED && items <= group && low + bits <= 32;
         (pays && self.options.device.shares_local_memory()).then_some(t)
     }
@@ -118,7 +123,7 @@ impl Lowerer {
     fn fits(&self, s: Sorting, t: &Tiles) -> bool {
         let stage = Shape::Array(if t.staged { t.len() } else { 0 }, Box::new(s.elem.clone()));
         let tables = [counts(s.k), counts(s.k), counts(s.k), stage];
-        let all = memory(t.items, t.widest()).iter().chain(&tables).fold(0usize, |sum, shape| {
+        let all = memory(t.items, t.share, t.widest()).iter().chain(&tables).fold(0usize, |sum, shape| {
             sum.saturating_add(bytes(shape).next_multiple_of(ARRAY_ALIGNMENT))
         });
         all <= self.options.device.local_mem_bytes
@@ -172,7 +177,7 @@ impl Lowerer {
                 me.local(0, t.items, false, &mut |me, l| {
                     let copy = l.div_mod(copies).1;
                     me.repeat(b.length / t.len(), false, &mut |me, tile| {
-                        me.repeat(SHARE, false, &mut |me, i| {
+                        me.repeat(t.share, false, &mut |me, i| {
                             let j = g.times(b.length).add(&tile.times(t.len()));
                             let j = j.add(&i.times(t.items)).add(l);
                             let d = me.bucket_number(s, &j.lesser(&Index::from(s.n - 1)))?;
@@ -281,7 +286,7 @@ impl Lowerer {
                 let [start, further, next] =
                     [(); 3].map(|()| me.allocate(&counts(k), Some(Space::Local)));
                 let (start, further, next) = (start?, further?, next?);
-                let sort = me.tile_sort(t.items, t.widest())?;
+                let sort = me.tile_sort(t.items, t.share, t.widest())?;
                 let stage = match t.staged {
                     true => {
                         let values = Shape::Array(tile, Box::new(s.elem.clone()));
@@ -351,7 +356,7 @@ impl Lowerer {
         counted: &Dest,
         to: &Dest,
     ) -> Step<()> {
-        let sort = self.tile_sort(t.items, t.widest())?;
+        let sort = self.tile_sort(t.items, t.share, t.widest())?;
         let start = Index::from(0);
         self.local(0, t.len(), false, &mut |me, i| me.hold(s, t, &sort, [&start, i]))?;
         self.sort_by_bucket(t, &sort)?;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Most bits by which a round sorts.
 pub const FIELD: i64 = 4;
 
-/// Words of a tile that a work-item sorts: as many as a counter of four bits counts. The number is odd, so that
+/// Most words of a tile that a work-item sorts: as many as a counter of four bits counts. The number is odd, so that
 /// work-items that read their words one by one read from different banks.
 pub const SHARE: i64 = 15;
 
@@ -42,6 +42,8 @@ const HALF: i64 = 16;
 /// What is needed to sort the words of a tile.
 pub struct TileSort {
     items: i64,
+    /// Words of each work-item: an odd number, at most [`SHARE`].
+    share: i64,
     /// The words, in local memory.
     pub words: Storage,
     counters: Storage,
@@ -83,24 +85,26 @@ fn row(bits: i64) -> i64 {
     lanes(bits) | 1
 }
 
-/// Returns the shapes of the arrays in local memory with which `items` work-items sort by up to `bits` bits a round.
-pub fn memory(items: i64, bits: i64) -> [Shape; 4] {
-    [words(items * SHARE), words(items * row(bits)), words(items), words(items)]
+/// Returns the shapes of the arrays in local memory with which `items` work-items sort `share` words each by up to `bits` bits a
+/// round.
+pub fn memory(items: i64, share: i64, bits: i64) -> [Shape; 4] {
+    [words(items * share), words(items * row(bits)), words(items), words(items)]
 }
 
 impl Lowerer {
-    /// Allocates memory for sorts of tiles by up to `bits` bits a round.
-    pub fn tile_sort(&mut self, items: i64, bits: i64) -> Step<TileSort> {
+    /// Allocates memory for sorts of tiles by up to `bits` bits a round: `share` words for each of `items` work-items.
+    pub fn tile_sort(&mut self, items: i64, share: i64, bits: i64) -> Step<TileSort> {
         let [tile, counters, first, second] =
-            memory(items, bits).map(|s| self.allocate(&s, Some(Space::Local)));
+            memory(items, share, bits).map(|s| self.allocate(&s, Some(Space::Local)));
         let kept = self.allocate(&words(row(bits)), Some(Space::Private))?;
         Ok(TileSort {
             items,
+            share,
             words: tile?,
             counters: counters?,
             sums: [first?, second?],
-            own: self.array_of_items(SHARE)?,
-            ranks: self.array_of_items(SHARE)?,
+            own: self.array_of_items(share)?,
+            ranks: self.array_of_items(share)?,
             kept,
             sum: self.allocate(&Shape::Elem(WORD), Some(Space::Private))?,
         })
@@ -114,8 +118,8 @@ impl Lowerer {
             let zero = View::Elem(word(0));
             let lower = me.from(&zero, &one)?;
             let upper = if wide { me.from(&zero, &one)? } else { lower.clone() };
-            me.repeat(SHARE, false, &mut |me, j| {
-                let w = leaf::bind(&t.words.view.at(&l.times(SHARE).add(j))?, me)?;
+            me.repeat(t.share, false, &mut |me, j| {
+                let w = leaf::bind(&t.words.view.at(&l.times(t.share).add(j))?, me)?;
                 me.store(&w, &t.own.dest.at(j)?, &one)?;
                 let d = me.named(bits_of(w.expr()?, low, bits))?;
                 let (in_word, is_upper) = match wide {
@@ -163,7 +167,7 @@ impl Lowerer {
         })?;
         self.scan_counters(t, row)?;
         self.local(0, t.items, false, &mut |me, l| {
-            me.repeat(SHARE, false, &mut |me, j| {
+            me.repeat(t.share, false, &mut |me, j| {
                 let w = leaf::bind(&t.own.view.at(j)?, me)?.expr()?;
                 let d = me.named(bits_of(w.clone(), low, bits))?;
                 let lane = Index::data(bits_of(d.clone(), 0, bits - 1));
@@ -173,7 +177,7 @@ impl Lowerer {
                 let which = op(ScalarOp::Mul, is_second, word(HALF));
                 let before = bits_of(op(ScalarOp::Shr, both, which), 0, HALF);
                 let place = op(ScalarOp::Add, before, t.ranks.view.at(j)?.expr()?);
-                let place = below(place, t.items * SHARE);
+                let place = below(place, t.items * t.share);
                 me.store(&View::Elem(w), &t.words.dest.at(&place)?, &one)
             })
         })
