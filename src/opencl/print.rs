@@ -303,14 +303,16 @@ fn kernel(
     head.push_str(&made.before);
     body.push_str(&made.after);
     // From a choice between an element of a constant buffer and one that the kernel has stored, NVIDIA's compiler makes one
-    // load through the cache for constants, which misses the store. Without `restrict` it does not use that cache.
-    let restrict = if read.is_disjoint(&written) { " restrict" } else { "" };
+    // load through the cache for constants, which misses the store. Without `restrict` on the constant buffer it does not
+    // use that cache.
+    let rereads = !read.is_disjoint(&written);
     let mut params = vec![];
     let mut args = vec![];
     for b in p.buffers.borrow().iter() {
         let a = &program.buffers[*b].array;
         let c = c_type(stored(ElemTy::scalar(a.scalar)));
         let constant = if written.contains(b) { "" } else { "const " };
+        let restrict = if rereads && !written.contains(b) { "" } else { " restrict" };
         params.push(format!("global {constant}{c}*{restrict} {}", a.name));
         args.push(Arg::Buffer(*b));
     }

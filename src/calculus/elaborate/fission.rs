@@ -4,6 +4,8 @@
 //! `map (\q -> softmax (map2 (\k j -> mask j (dot q k)) ks js)) qs` becomes
 //! `map (\s -> softmax (map2 (\r j -> mask j r) s js)) (map (\q -> map (\k -> dot q k) ks) qs)`.
 //!
+//! In the same way, reductions of columns leave a map that also reduces rows.
+//!
 //! The matrix is then a product with the tiles of a product, whatever is done with its elements. If that is cheap, rules
 //! move it back behind the reduction. Else the matrix is stored, so this is another form of a program, and the cost model
 //! decides. Nothing moves out of a branch or a loop (see `branches`).
@@ -52,8 +54,9 @@ impl Fission<'_> {
         match &mut e.kind {
             Kind::Map(Prim::Map, f, args) => {
                 let inside = times.saturating_mul(length);
+                let mut changed = self.columns(f, args, inside);
                 let products = self.nest(f, args, inside);
-                let mut changed = products > 0;
+                changed |= products > 0;
                 changed |= self.walk(&mut f.body, inside);
                 for arg in args.iter_mut().skip(products) {
                     changed |= self.walk(arg, times);
@@ -98,6 +101,41 @@ impl Fission<'_> {
         }
         keep_used(f, args);
         place.found.len()
+    }
+
+    /// Moves the reductions of columns in front of a map that reduces rows, too. Work-items that are neighbours read a column one
+    /// after the other, and a row together: one map cannot do both well.
+    fn columns(&mut self, f: &mut Lambda, args: &mut Vec<Ex>, times: u64) -> bool {
+        let is_turned = |arg: &Ex| matches!(arg.kind, Kind::Prim(Prim::Transpose, ..));
+        let own = |turned: bool| -> Vars {
+            let params = f.params.iter().zip(&*args).filter(|(_, arg)| is_turned(arg) == turned);
+            params.flat_map(|(p, _)| p.vars()).map(|(v, _)| v).collect()
+        };
+        let (columns, rows) = (own(true), own(false));
+        let mut found = vec![];
+        self.reductions(&f.body, &mut vec![], &mut found);
+        let reads = |e: &Ex, these: &Vars, others: &Vars| {
+            takes_arrays(e, these) && !takes_arrays(e, others)
+        };
+        if !found.iter().any(|(_, whole)| reads(whole, &rows, &columns)) {
+            return false;
+        }
+        let before = f.params.len();
+        for (reduction, whole) in found {
+            let operations = self.length(&reduction).saturating_mul(times);
+            if !reads(&whole, &columns, &rows) || operations < ROW * RESULTS {
+                continue;
+            }
+            let arrays = f.params.iter().zip(&*args);
+            let Some(results) = Ex::map_of(whole.clone(), arrays, self.fresh) else { continue };
+            let name = named(&whole.ty, self.fresh);
+            f.body.replace(&reduction, &name.value(whole.span));
+            f.params.insert(0, name);
+            args.insert(0, results);
+        }
+        let changed = f.params.len() > before;
+        keep_used(f, args);
+        changed
     }
 
     /// Finds inner maps, outside functions, branches and loops.
