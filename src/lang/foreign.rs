@@ -82,6 +82,10 @@ const FOREIGN: &[(&[&str], &str)] = &[
         "there are no alternatives of a type; write `if c then a else b`",
     ),
     (&["jvp", "vjp", "grad"], "there are no derivatives"),
+    (
+        &["to_bits", "from_bits"],
+        "the bits of a float are no value here; `order_key x` is an integer in the order of the numbers, `x < 0` and `copysign x y` read and set the sign",
+    ),
 ];
 
 /// Returns what to write in place of a name that other languages have.

@@ -177,6 +177,12 @@ def spread m z is vs = scatter (replicate m z) is vs
 -- The value itself. What is copied is decided by patsat.
 def copy x = x
 
+-- `e`. The condition is not checked.
+def assert (_: bool) e = e
+
+-- `x >> k` with zeros in place of copies of the sign: the first place is shifted alone, and its sign is cleared.
+def lshr x k = if k == 0 then x else ((x >> 1) & highest) >> (k - 1)
+
 -- `f` with its arguments in the other order.
 def flip f x y = f y x
 

@@ -215,6 +215,13 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::Name(name), span, depth: 1 })
     }
 
+    /// Returns whether this is the name of a type.
+    pub(super) fn is_type(&self, name: &str) -> bool {
+        scalar_or_vector(name).is_some()
+            || self.types.params.iter().any(|p| p.text == name)
+            || self.types.named.contains_key(name)
+    }
+
     fn type_name(&mut self) -> Parse<TypeKind> {
         let span = self.span();
         let text = self.text(span).to_owned();
