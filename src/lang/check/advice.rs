@@ -86,7 +86,7 @@ impl<'a> Checker<'a> {
             n => format!("(replicate {n} {z})"),
         });
         let whole = nested("map2", &op, lengths.len() + 1);
-        let array = array.map_or_else(|| "...".to_owned(), |array| array);
+        let array = array.unwrap_or_else(|| "...".to_owned());
         d.help(format!(
             "to combine them element by element, write `{name} {whole} {filled} {array}`"
         ))
@@ -208,7 +208,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Says that a number need not have a point, if the value is one that has.
-    pub fn without_point(&self, d: Diagnostic, node: Option<&Node>) -> Diagnostic {
+    pub fn without_point(d: Diagnostic, node: Option<&Node>) -> Diagnostic {
         match node.map(|n| &n.kind) {
             Some(NodeKind::Lit(Lit::Float(v))) if v.fract() == 0.0 => {
                 d.help(format!("or write the literal without a point: `{v}`"))

@@ -559,7 +559,7 @@ impl<'a> Checker<'a> {
                     match self.conversion((&operand, first_text), (&other.0, other.1)) {
                         Some(help) => {
                             d = d.help(help);
-                            d = self.without_point(d, literal.as_ref().or(nodes.last()));
+                            d = Self::without_point(d, literal.as_ref().or(nodes.last()));
                         }
                         None => d.help = cause.help,
                     }
