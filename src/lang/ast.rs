@@ -74,7 +74,7 @@ pub struct Decl {
 pub struct Binders {
     /// Sizes that stand behind its name: `[n]`.
     pub named: Vec<Name>,
-    /// Sizes that `[]` in the types of its parameters stands for.
+    /// Sizes that `[]` in the types of its parameters stands for, and parameters that its types mention as sizes.
     pub unnamed: Vec<Name>,
     /// Types that stand behind its name: `'t`, without the quote.
     pub types: Vec<Name>,

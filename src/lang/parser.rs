@@ -283,6 +283,7 @@ impl Parser<'_> {
         let entry = self.is("entry");
         self.advance();
         let name = self.name("the name of the definition")?;
+        let signature = self.at;
         self.types.params.clear();
         let mut binders = self.binders()?;
         self.types.params.clone_from(&binders.types);
@@ -296,6 +297,7 @@ impl Parser<'_> {
             let wanted = if result.is_some() { "`=`" } else { "a parameter, `: type` or `=`" };
             return self.unexpected(wanted);
         }
+        self.implicit_sizes(signature, &params, &mut binders);
         self.advance();
         let body = self.expr()?;
         if self.tok() != Tok::Eof && !self.is_decl() {
@@ -541,7 +543,8 @@ impl Parser<'_> {
         if self.is("[") && !sized {
             return self.no_binders(&pat);
         }
-        let binders = self.binders()?;
+        let signature = self.at;
+        let mut binders = self.binders()?;
         let outer = self.types.params.len();
         self.types.params.extend(binders.types.iter().cloned());
         let params = self.patterns()?;
@@ -553,6 +556,7 @@ impl Parser<'_> {
             return self.no_binders(&pat);
         }
         let ty = if self.eat(":") { Some(self.ty()?) } else { None };
+        self.implicit_sizes(signature, &params, &mut binders);
         self.expect("=", "in the definition")?;
         let value = self.expr()?;
         self.types.params.truncate(outer);

@@ -893,7 +893,14 @@ impl<'a> Checker<'a> {
         let message = "a size must be known before the program runs";
         let d = self.error(Code::TypeMismatch, message, node.span)
             .note("sizes are numbers, size names, and their sums, differences, products and exact quotients");
-        match (&node.kind, self.written(node)) {
+        // In a function of the prelude, the name of the argument is that of the variable.
+        let name = match node.kind {
+            NodeKind::Var(v) => {
+                self.written(node).or_else(|| Some(self.names.get(v.0 as usize)?.as_str()))
+            }
+            _ => None,
+        };
+        match (&node.kind, name) {
             (NodeKind::Scalar(ScalarOp::Cast(to), _), _) if to.is_integer() && to.bytes() < 4 => {
                 d.help(format!("`{to}` does not have all lengths; convert to `i32` or `i64`"))
             }

@@ -5,7 +5,9 @@
 
 use super::{Parse, Parser, Reported};
 use crate::diag::{Code, Diagnostic, Limits};
-use crate::lang::ast::{Expr, ExprKind, Name, TypeDecl, TypeExpr, TypeKind, UNKNOWN};
+use crate::lang::ast::{
+    Binders, Expr, ExprKind, Name, Pat, PatKind, TypeDecl, TypeExpr, TypeKind, UNKNOWN,
+};
 use crate::lang::lexer::Tok;
 use crate::lang::naming::{duplicate, nearest};
 use crate::lang::types::ScalarType;
@@ -115,6 +117,34 @@ impl Parser<'_> {
             return self.unexpected("a declaration, after that of a type");
         }
         Ok(Arc::new(TypeDecl { name, params, body, components, depth }))
+    }
+
+    /// Binds the parameters of integer types that stand in a size of the signature, which began at this token.
+    pub(super) fn implicit_sizes(&self, signature: usize, params: &[Pat], binders: &mut Binders) {
+        let mut open = 0usize;
+        let mut mentioned = BTreeSet::new();
+        for token in &self.tokens[signature..self.at] {
+            match token.tok {
+                Tok::Sym("[") => open += 1,
+                Tok::Sym("]") => open = open.saturating_sub(1),
+                Tok::Ident if open > 0 => drop(mentioned.insert(self.text(token.span))),
+                _ => {}
+            }
+        }
+        for pat in params {
+            let (mut inner, mut integer) = (pat, false);
+            while let PatKind::Paren(p) | PatKind::Typed(p, _) = &inner.kind {
+                integer |= matches!(&inner.kind, PatKind::Typed(_, t) if matches!(t.kind, TypeKind::Scalar(s) if s.is_integer()));
+                inner = p;
+            }
+            if let PatKind::Name(name) = &inner.kind
+                && integer
+                && mentioned.contains(name.as_str())
+                && binders.sizes().all(|size| size.text != *name)
+            {
+                binders.unnamed.push(Name { text: name.clone(), span: inner.span });
+            }
+        }
     }
 
     /// Parses `[n]`.

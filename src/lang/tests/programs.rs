@@ -174,6 +174,9 @@ entry operators [n] (xs: [n]i32) (bs: [n]bool) : [2*n]i32 =
 entry casts [k] [n] (k: i32) (xs: [n]f32) : ([k]f32, [n + 1]i64, []f32) =
   (take (i64.i32 k) (replicate (i64.i32 (2 * k)) xs[0]), exscan (+) 0 (iota (i32.i64 n + 1)),
    xs[i64.i32 (k - 1):i64.u32 (u32.i64 (n - 1))])
+entry sized (k: i64) (n: i32) (xs: [n]f32) (q: i32) : ([k]f32, [n][q - 1]i32) =
+  let firsts (j: i64) (ys: []f32) : [j]f32 = take j ys -- its own size
+  in (firsts k (xs ++ replicate k 0), replicate n (iota (q - 1)))
 entry lows [n] (xs: [n][8]f32) : [n][8]f32 =
   mapGlb 1 (mapGlb 0 (mapSeq (\\x -> x + 1) >-> toGlobal (mapUnroll id)) >-> id) (map (split 8) xs) |> map join
 entry strides [n] (xs: [4*n]f32) : [4*n]f32 = xs |> reorderStride 4 |> toPrivate (mapSeq (+ 1)) |> scanSeq (+) 0
