@@ -379,6 +379,14 @@ impl Parser<'_> {
 
     fn ascribed(&mut self) -> Parse<Expr> {
         let mut e = self.operators(0)?;
+        if let Tok::Sym(symbol @ ("..<" | "...")) = self.tok() {
+            self.advance();
+            let to = self.operators(0)?;
+            let (start, depths) = (e.span, [e.depth, to.depth]);
+            let range = if symbol == "..." { "closed_interval" } else { "interval" };
+            let kind = ExprKind::Binary(Operator::Function(range), Box::new(e), Box::new(to));
+            e = self.node(kind, start, &depths)?;
+        }
         loop {
             let (start, depth) = (e.span, e.depth);
             if self.eat(":") || self.eat(":>") {

@@ -122,6 +122,12 @@ def foldr f z xs = loop (acc = z) for x in xs[::-1] do f x acc
 -- The indices of an array.
 def indices xs = iota (length xs)
 
+-- The numbers from `a` to `b - 1`.
+def interval a b = map (+ a) (iota (b - a))
+
+-- The numbers from `a` to `b`.
+def closed_interval a b = interval a (b + 1)
+
 -- The first element.
 def head xs = xs[0]
 

@@ -58,7 +58,7 @@ impl Generator {
             }
             9 if s.is_integer() && self.once_in(2) => self.bits(s, depth),
             8 if s.is_float() && self.once_in(3) => self.remainder(s, depth),
-            8 | 9 if s.is_float() && !self.exact => self.rounding(s, depth),
+            8 | 9 | 11 | 12 if s.is_float() && !self.exact => self.rounding(s, depth),
             9 => {
                 let x = self.make(&ty, depth);
                 let (low, high) = match s.is_signed() {

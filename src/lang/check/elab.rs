@@ -44,6 +44,8 @@ pub struct Checker<'a> {
     pub infer: Infer,
     /// Names of variables.
     pub names: Vec<String>,
+    /// The parameters of the definition.
+    pub params: Vec<VarId>,
     /// The errors found so far.
     pub diagnostics: Vec<Diagnostic>,
     /// The rigid sizes of the `iterate`s that change a length.
@@ -85,6 +87,7 @@ impl<'a> Checker<'a> {
             decls,
             infer: Infer::default(),
             names: vec![],
+            params: vec![],
             diagnostics: vec![],
             iterates: vec![],
             uses: None,
@@ -893,12 +896,12 @@ impl<'a> Checker<'a> {
         let message = "a size must be known before the program runs";
         let d = self.error(Code::TypeMismatch, message, node.span)
             .note("sizes are numbers, size names, and their sums, differences, products and exact quotients");
-        // In a function of the prelude, the name of the argument is that of the variable.
         let name = match node.kind {
-            NodeKind::Var(v) => {
-                self.written(node).or_else(|| Some(self.names.get(v.0 as usize)?.as_str()))
+            // In a function of the prelude, the place does not tell the name.
+            NodeKind::Var(v) if self.params.contains(&v) => {
+                self.names.get(v.0 as usize).map(String::as_str)
             }
-            _ => None,
+            _ => self.written(node),
         };
         match (&node.kind, name) {
             (NodeKind::Scalar(ScalarOp::Cast(to), _), _) if to.is_integer() && to.bytes() < 4 => {

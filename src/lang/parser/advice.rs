@@ -13,7 +13,7 @@ impl Parser<'_> {
         let next = self.token_at(self.at + 1);
         match (self.tok(), next.tok) {
             (Tok::Sym("."), Tok::Sym(".")) if next.span.start == self.span().end => d.help(
-                "the numbers from 0 to `n - 1` are `iota n`, others a `map` of them: `map (+ 1) (iota n)`; a loop counts by `for i < n`",
+                "a range has no step: the numbers from `a` to `b - 1` are `a..<b`, others a `map` of them: `map (* 2) (0..<n)`",
             ),
             (Tok::Word("then"), _) => d.help("a further condition is `else if c then ...`"),
             (Tok::Sym("#"), _) => d.help(NO_ALTERNATIVES),

@@ -87,7 +87,7 @@ const WRONG: &[(&str, &str)] = &[
         "size_iterate_times",
         "entry f [n] (xs: [n]f32) = iterate n (split 2 >-> map (reduce (+) 0)) xs",
     ),
-    ("parse_range", "entry f [n] : [n]i32 = map (+ 1) (0..<n)\nentry g [n] : [n]i32 = 0..<n"),
+    ("parse_range", "entry f [n] : [n]i32 = map (+ 1) (0..2..<n)\nentry g [n] : [n]i32 = 0..n"),
     ("parse_rec", "def rec f x = f x\nentry g (x: i32) = let rec h y = h (y - 1) in h x"),
     ("parse_elif", "entry f (x: f32) = if x > 0 then 1 elif x < 0 then 2 else 3"),
     ("parse_local_sizes", "entry f (x: f32) = let y [n] : [n]f32 = replicate n x in 1"),

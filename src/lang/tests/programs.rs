@@ -177,6 +177,9 @@ entry casts [k] [n] (k: i32) (xs: [n]f32) : ([k]f32, [n + 1]i64, []f32) =
 entry sized (k: i64) (n: i32) (xs: [n]f32) (q: i32) : ([k]f32, [n][q - 1]i32) =
   let firsts (j: i64) (ys: []f32) : [j]f32 = take j ys -- its own size
   in (firsts k (xs ++ replicate k 0), replicate n (iota (q - 1)))
+entry ranges [n] (xs: [n]i32) : ([n]i64, [2]i32, i32) =
+  let sum = loop s = 0 for i in 1...n - 1 do s + xs[i]
+  in (0..<n, map (xs[0] +) (3 ..< 2 + 3), sum)
 entry lows [n] (xs: [n][8]f32) : [n][8]f32 =
   mapGlb 1 (mapGlb 0 (mapSeq (\\x -> x + 1) >-> toGlobal (mapUnroll id)) >-> id) (map (split 8) xs) |> map join
 entry strides [n] (xs: [4*n]f32) : [4*n]f32 = xs |> reorderStride 4 |> toPrivate (mapSeq (+ 1)) |> scanSeq (+) 0
