@@ -19,7 +19,10 @@ const FOREIGN: &[(&[&str], &str)] = &[
         &["mapi", "imap", "map_with_index", "enumerate"],
         "with the index of each element: `map2 f (iota n) xs`",
     ),
-    (&["range", "arange", "seq", "upto"], "the numbers from 0 are `iota n`"),
+    (
+        &["range", "arange", "seq", "upto"],
+        "the numbers from 0 are `iota n`, those from `a` to `b - 1` are `a..<b`",
+    ),
     (
         &["zeros", "zeroes", "ones", "fill", "full", "constant"],
         "an array of equal elements is `replicate n x`",

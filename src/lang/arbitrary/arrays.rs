@@ -32,7 +32,7 @@ impl Generator {
                 27 => self.updated(n, t, depth),
                 28 => self.written(n, t, depth),
                 29 => self.map_of_rows(n, t, depth),
-                _ => Self::counted(n, t),
+                _ => self.counted(n, t),
             };
             match made {
                 Some(made) => return made,
@@ -156,11 +156,16 @@ impl Generator {
         Some(Made { text, ..body })
     }
 
-    fn counted(n: &Size, t: &Type) -> Option<Made> {
-        match t {
-            Type::Scalar(ScalarType::I32) => Some(Made::plain(format!("(iota {})", number(n)))),
-            _ => None,
+    fn counted(&mut self, n: &Size, t: &Type) -> Option<Made> {
+        if *t != super::I32 {
+            return None;
         }
+        let last = n.add(&Size::constant(2));
+        Some(Made::plain(match self.below(4) {
+            0 => format!("(3 ... {})", number(&last)),
+            1 => format!("(0..<{})", number(n)),
+            _ => format!("(iota {})", number(n)),
+        }))
     }
 
     fn transposed(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
