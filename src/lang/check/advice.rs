@@ -33,7 +33,7 @@ impl<'a> Checker<'a> {
     /// Returns a short text of the program, in a form that can be an argument.
     fn excerpt(&self, span: Span) -> Option<String> {
         let text = self.source.text.get(span.range())?;
-        let short = (1..=40).contains(&text.len()) && !text.contains('\n') && !text.contains("--");
+        let short = (1..=80).contains(&text.len()) && !text.contains('\n') && !text.contains("--");
         let whole =
             !text.contains(' ') || text.starts_with(['(', '[', '{']) && !text.contains(") ");
         short.then(|| if whole { text.to_owned() } else { format!("({text})") })

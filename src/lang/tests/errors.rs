@@ -156,6 +156,7 @@ const ADVICE: &[(&str, &str)] = &[
     ("reduce max f32.lowest xss", "`reduce (map2 max) (replicate n f32.lowest) xss`"),
     ("xss |> reduce (\\a b -> a * b) 1", "`map (reduce (\\a b -> a * b) 1) xss`"),
     ("reduce (+) 0 (replicate 2 xss)", "`map (map (reduce (+) 0)) (replicate 2 xss)`"),
+    ("reduce (\\a b -> if a > b || a == 0 then a else b) 1 xss", "then a else b) 1) xss`"),
     ("sum xss", "write `map sum xss`"),
     ("f32.maximum xss", "write `map maximum xss`"),
     ("count (> 0) xss", "write `map (count (> 0)) xss`"),
