@@ -45,12 +45,15 @@ fn the_examples_of_the_index_have_their_values() {
     let manual = manual();
     let index = section(&manual, "Index");
     let definitions = index.split("```").nth(1).expect("the definitions of the examples");
-    let (mut named, mut wrong) = (BTreeSet::new(), vec![]);
+    let (mut named, mut unshown, mut wrong) = (BTreeSet::new(), vec![], vec![]);
     for row in rows(index) {
         let [names, _, _, _, examples] = row.as_slice() else { panic!("five columns: {row:?}") };
         named.extend(code(names).into_iter().map(str::to_owned));
         let examples = code(examples);
-        assert!(!examples.is_empty(), "{row:?}");
+        let part_of_name = |c: char| c.is_alphanumeric() || "_.'".contains(c);
+        let words: BTreeSet<&str> =
+            examples.iter().flat_map(|e| e.split(|c| !part_of_name(c))).collect();
+        unshown.extend(code(names).into_iter().filter(|n| !words.contains(n)).map(str::to_owned));
         for example in examples {
             let (expr, expected) = example.rsplit_once(" = ").expect("an expression and its value");
             // The value has the type of the expression.
@@ -63,10 +66,13 @@ fn the_examples_of_the_index_have_their_values() {
         }
     }
     assert!(wrong.is_empty(), "not these values: {wrong:#?}");
+    assert!(unshown.is_empty(), "without an example of their own: {unshown:?}");
     let missing: Vec<_> = lang::functions().filter(|f| !named.contains(*f)).collect();
     assert!(missing.is_empty(), "not in the index: {missing:?}");
     let known: BTreeSet<&str> = lang::functions().collect();
-    let unknown: Vec<_> = named.iter().filter(|f| !known.contains(f.as_str())).collect();
+    // The constants of a type are no functions; their examples show that they exist.
+    let functions = named.iter().filter(|f| !f.contains('.'));
+    let unknown: Vec<_> = functions.filter(|f| !known.contains(f.as_str())).collect();
     assert!(unknown.is_empty(), "no functions: {unknown:?}");
 }
 

@@ -74,7 +74,7 @@ pub struct Decl {
 pub struct Binders {
     /// Sizes that stand behind its name: `[n]`.
     pub named: Vec<Name>,
-    /// Sizes that `[]` in the types of its parameters stands for.
+    /// Sizes that `[]` in the types of its parameters stands for, and parameters that its types mention as sizes.
     pub unnamed: Vec<Name>,
     /// Types that stand behind its name: `'t`, without the quote.
     pub types: Vec<Name>,
@@ -236,16 +236,16 @@ pub enum ExprKind {
     /// `-e`, `!e` or `~e`.
     Unary(ScalarOp, Box<Expr>),
     /// `a + b`.
-    Binary(ScalarOp, Box<Expr>, Box<Expr>),
+    Binary(Operator, Box<Expr>, Box<Expr>),
     /// `(+)`.
-    Section(ScalarOp),
+    Section(Operator),
     /// `(e +)`.
-    SectionLeft(Box<Expr>, ScalarOp),
+    SectionLeft(Box<Expr>, Operator),
     /// `(+ e)`.
-    SectionRight(ScalarOp, Box<Expr>),
+    SectionRight(Operator, Box<Expr>),
     /// `(.0.x)`.
     SectionPart(Vec<Part>),
-    /// `x |> f`.
+    /// `x |> f`, or `f <| x` with the function written first.
     Pipe(Box<Expr>, Box<Expr>),
     /// `f >-> g`, or `g <-< f` with the second function written first.
     Compose {
@@ -313,7 +313,24 @@ pub enum LoopForm {
     While(Box<Expr>),
 }
 
+/// A binary operator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operator {
+    /// An operation on scalars.
+    Scalar(ScalarOp),
+    /// Another spelling of this function of the language.
+    Function(&'static str),
+}
+
 /// Returns the binary operator with this spelling, and its precedence: above those of `|>` and of compositions.
-pub fn binary_operator(text: &str) -> Option<(ScalarOp, u8)> {
-    scalar_op::infix(text).map(|(op, strength)| (op, strength + 2))
+pub fn binary_operator(text: &str) -> Option<(Operator, u8)> {
+    let (function, like) = match text {
+        "++" => ("concat", "+"),
+        ">>>" => ("lshr", ">>"),
+        "//" => ("//", "/"),
+        "%%" => ("%%", "%"),
+        _ => return scalar_op::infix(text).map(|(op, level)| (Operator::Scalar(op), level + 2)),
+    };
+    let (_, level) = scalar_op::infix(like)?;
+    Some((Operator::Function(function), level + 2))
 }

@@ -15,8 +15,8 @@ const WIDTH: usize = 100;
 const INDENT: usize = 2;
 /// Stands for the precedence of functions in quotes, the least.
 const INFIX: u8 = u8::MAX;
-const OPERATORS: [&str; 14] =
-    ["||", "&&", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "**"];
+const OPERATORS: [&str; 17] =
+    ["||", "&&", "==", "!=", "<", "<=", ">", ">=", "+", "-", "++", "*", "/", "%", "//", "%%", "**"];
 
 /// Returns the program in the standard form: with the same tokens and comments, but other white space.
 pub fn format(source: &Arc<Source>) -> Result<String> {
@@ -353,6 +353,14 @@ impl Builder<'_> {
             }
             ExprKind::Let { pat, binders, params, ty, value, body } => {
                 let mut docs = vec![self.token(), Doc::Space, self.pattern(pat)];
+                let mut value = value;
+                if let ExprKind::With(array, places, new) = &value.kind
+                    && array.span == pat.span
+                {
+                    // `let xs[i] = e`.
+                    docs.push(self.subscripts(places));
+                    value = new;
+                }
                 docs.push(self.binders(binders));
                 for p in params {
                     docs.extend([Doc::Space, self.pattern(p)]);
@@ -458,9 +466,10 @@ impl Builder<'_> {
 /// Returns the operands in the order of the text.
 fn operands(kind: &ExprKind) -> Option<(&Expr, &Expr)> {
     match kind {
-        ExprKind::Binary(_, l, r) | ExprKind::Pipe(l, r) | ExprKind::Infix(l, _, r) => Some((l, r)),
-        ExprKind::Compose { first, second } if first.span <= second.span => Some((first, second)),
-        ExprKind::Compose { first, second } => Some((second, first)),
+        ExprKind::Binary(_, l, r) | ExprKind::Infix(l, _, r) => Some((l, r)),
+        ExprKind::Pipe(a, b) | ExprKind::Compose { first: a, second: b } => {
+            Some(if a.span <= b.span { (a, b) } else { (b, a) })
+        }
         _ => None,
     }
 }
@@ -473,8 +482,8 @@ fn level(kind: &ExprKind) -> u8 {
             .filter_map(|t| binary_operator(t))
             .find(|(o, _)| o == op)
             .map_or(0, |(_, l)| l),
-        ExprKind::Pipe(..) => 1,
-        ExprKind::Compose { .. } => 2,
+        ExprKind::Pipe(x, f) if x.span <= f.span => 1,
+        ExprKind::Pipe(..) | ExprKind::Compose { .. } => 2,
         ExprKind::Infix(..) => INFIX,
         _ => 0,
     }
@@ -533,8 +542,21 @@ impl Writer<'_> {
         }
     }
 
+    /// Returns whether a comment is an attribute that stands in front of a token (or of another attribute) on its line.
+    fn is_prefix(&self, comment: Comment) -> bool {
+        let rest = self.source.text.get(comment.span.range().end..).unwrap_or_default();
+        let line = rest.lines().next().unwrap_or_default().trim_start();
+        let alone = line.is_empty() || line.starts_with("--");
+        self.text(comment.span).starts_with("#[") && !alone
+    }
+
     fn comment(&mut self, comment: Comment, indent: usize) {
         let text = self.text(comment.span).to_owned();
+        if self.is_prefix(comment) {
+            self.write(&text);
+            self.gap = Gap::Space;
+            return;
+        }
         let line = if let Gap::Line(indent) = self.gap { indent } else { indent };
         if comment.trailing && !self.out.is_empty() {
             self.gap = Gap::None;
@@ -564,13 +586,18 @@ impl Writer<'_> {
                 self.out.push('\n');
             }
             separate = false;
-            self.gap = Gap::Line(0);
+            if self.gap != Gap::Space {
+                self.gap = Gap::Line(0);
+            }
             self.comment(comment, 0);
             last_end = Some(comment.span.end);
         }
         let Some(next) = self.lexed.tokens.get(token) else { return };
         if next.tok == Tok::Eof {
             self.gap = Gap::None;
+            return;
+        }
+        if self.gap == Gap::Space {
             return;
         }
         let gap = last_end.is_some_and(|end| blank(self, end, next.span.start));
@@ -585,12 +612,15 @@ impl Writer<'_> {
     fn width(&self, doc: &Doc, first: &mut bool) -> Option<usize> {
         match doc {
             Doc::Token(i) => {
-                let commented = !self.comments(*i).is_empty();
-                if commented && !*first {
+                let (prefixes, others): (Vec<Comment>, Vec<Comment>) =
+                    self.comments(*i).into_iter().partition(|c| self.is_prefix(*c));
+                if !others.is_empty() && !*first {
                     return None;
                 }
                 *first = false;
-                self.lexed.tokens.get(*i).map(|t| self.text(t.span).chars().count())
+                let prefixes = prefixes.iter().map(|c| self.text(c.span).chars().count() + 1);
+                let token = self.lexed.tokens.get(*i)?;
+                Some(prefixes.sum::<usize>() + self.text(token.span).chars().count())
             }
             Doc::Space | Doc::Line => Some(1),
             Doc::HardLine => None,

@@ -19,7 +19,10 @@ const FOREIGN: &[(&[&str], &str)] = &[
         &["mapi", "imap", "map_with_index", "enumerate"],
         "with the index of each element: `map2 f (iota n) xs`",
     ),
-    (&["range", "arange", "seq", "upto"], "the numbers from 0 are `iota n`"),
+    (
+        &["range", "arange", "seq", "upto"],
+        "the numbers from 0 are `iota n`, those from `a` to `b - 1` are `a..<b`",
+    ),
     (
         &["zeros", "zeroes", "ones", "fill", "full", "constant"],
         "an array of equal elements is `replicate n x`",
@@ -82,6 +85,10 @@ const FOREIGN: &[(&[&str], &str)] = &[
         "there are no alternatives of a type; write `if c then a else b`",
     ),
     (&["jvp", "vjp", "grad"], "there are no derivatives"),
+    (
+        &["to_bits", "from_bits"],
+        "the bits of a float are no value here; `order_key x` is an integer in the order of the numbers, `x < 0` and `copysign x y` read and set the sign",
+    ),
 ];
 
 /// Returns what to write in place of a name that other languages have.

@@ -66,10 +66,10 @@ const KEYWORDS: [&str; 16] = [
     "true", "false", "with", "type",
 ];
 /// Longer symbols first.
-const SYMBOLS: [&str; 41] = [
-    ">->", "<-<", "|>", "->", "**", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "+", "-", "*",
-    "/", "%", "&", "|", "^", "~", "<", ">", "!", "=", ":", ",", "\\", "(", ")", "[", "]", ".", "{",
-    "}", ";", "#", "@", "_", "`",
+const SYMBOLS: [&str; 49] = [
+    "..<", "...", ">->", "<-<", ">>>", "|>", "<|", "->", "++", "**", "//", "%%", ":>", "==", "!=",
+    "<=", ">=", "<<", ">>", "&&", "||", "+", "-", "*", "/", "%", "&", "|", "^", "~", "<", ">", "!",
+    "=", ":", ",", "\\", "(", ")", "[", "]", ".", "{", "}", ";", "#", "@", "_", "`",
 ];
 
 /// The value of a number token.
@@ -174,7 +174,7 @@ fn attribute(text: &[u8], at: usize) -> Option<usize> {
 /// Returns whether a symbol is spelled as an operator of two numbers.
 fn is_operator(symbol: &str) -> bool {
     symbol.bytes().all(|c| b"+-*/%<>=!&|^".contains(&c))
-        && !matches!(symbol, "=" | "!" | "->" | "|>" | ">->" | "<-<")
+        && !matches!(symbol, "=" | "!" | "->" | "|>" | "<|" | ">->" | "<-<" | "++" | ">>>")
 }
 
 /// Returns the token at `at`, and the position of its end.

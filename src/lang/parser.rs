@@ -12,8 +12,8 @@ mod types;
 pub use sizes::size;
 
 use super::ast::{
-    Binders, Decl, Expr, ExprKind, File, Import, LoopForm, Name, Part, Pat, PatKind, Slice,
-    Subscript, binary_operator,
+    Binders, Decl, Expr, ExprKind, File, Import, LoopForm, Name, Operator, Part, Pat, PatKind,
+    Slice, Subscript, TypeExpr, binary_operator,
 };
 use super::lexer::{self, Comment, Lexed, Number, Tok, Token};
 use super::typed::ScalarOp;
@@ -283,6 +283,7 @@ impl Parser<'_> {
         let entry = self.is("entry");
         self.advance();
         let name = self.name("the name of the definition")?;
+        let signature = self.at;
         self.types.params.clear();
         let mut binders = self.binders()?;
         self.types.params.clone_from(&binders.types);
@@ -296,6 +297,7 @@ impl Parser<'_> {
             let wanted = if result.is_some() { "`=`" } else { "a parameter, `: type` or `=`" };
             return self.unexpected(wanted);
         }
+        self.implicit_sizes(signature, &params, &mut binders);
         self.advance();
         let body = self.expr()?;
         if self.tok() != Tok::Eof && !self.is_decl() {
@@ -377,9 +379,17 @@ impl Parser<'_> {
 
     fn ascribed(&mut self) -> Parse<Expr> {
         let mut e = self.operators(0)?;
+        if let Tok::Sym(symbol @ ("..<" | "...")) = self.tok() {
+            self.advance();
+            let to = self.operators(0)?;
+            let (start, depths) = (e.span, [e.depth, to.depth]);
+            let range = if symbol == "..." { "closed_interval" } else { "interval" };
+            let kind = ExprKind::Binary(Operator::Function(range), Box::new(e), Box::new(to));
+            e = self.node(kind, start, &depths)?;
+        }
         loop {
             let (start, depth) = (e.span, e.depth);
-            if self.eat(":") {
+            if self.eat(":") || self.eat(":>") {
                 let ty = self.ty()?;
                 e = self.node(ExprKind::Ascribe(Box::new(e), ty), start, &[depth])?;
             } else if self.is("with") {
@@ -442,14 +452,14 @@ impl Parser<'_> {
         Ok(if missing { None } else { Some(self.nested(|p| p.operators(0))?) })
     }
 
-    /// Parses operands joined by operators of precedence `least` or higher. All operators associate to the left.
+    /// Parses operands joined by operators of precedence `least` or higher. All operators but `<|` associate to the left.
     fn operators(&mut self, least: u8) -> Parse<Expr> {
         let mut left = self.operand()?;
         while let Tok::Sym(symbol) = self.tok() {
             let level = match symbol {
                 "`" => 0,
                 "|>" => 1,
-                ">->" | "<-<" => 2,
+                ">->" | "<-<" | "<|" => 2,
                 _ => match binary_operator(symbol) {
                     Some((_, level)) => level,
                     None => break,
@@ -461,7 +471,10 @@ impl Parser<'_> {
             }
             self.advance();
             let infix = if symbol == "`" { Some(self.infix()?) } else { None };
-            let right = self.operators(level + 1)?;
+            let right = match symbol {
+                "<|" => self.nested(|p| p.operators(2))?,
+                _ => self.operators(level + 1)?,
+            };
             let (start, depths) = (left.span, [left.depth, right.depth]);
             let (l, r) = (Box::new(left), Box::new(right));
             if let Some(name) = infix {
@@ -471,6 +484,7 @@ impl Parser<'_> {
             let kind = match (symbol, binary_operator(symbol)) {
                 (_, Some((op, _))) => ExprKind::Binary(op, l, r),
                 ("|>", None) => ExprKind::Pipe(l, r),
+                ("<|", None) => ExprKind::Pipe(r, l),
                 ("<-<", None) => ExprKind::Compose { first: r, second: l },
                 (_, None) => ExprKind::Compose { first: l, second: r },
             };
@@ -530,7 +544,15 @@ impl Parser<'_> {
     fn let_in(&mut self) -> Parse<Expr> {
         let start = self.advance().span;
         let pat = self.nested(Self::pattern)?;
-        let binders = self.binders()?;
+        if self.is_update(&pat) {
+            return self.let_update(pat, start);
+        }
+        let sized = matches!(self.token_at(self.at + 1).tok, Tok::Ident);
+        if self.is("[") && !sized {
+            return self.no_binders(&pat);
+        }
+        let signature = self.at;
+        let mut binders = self.binders()?;
         let outer = self.types.params.len();
         self.types.params.extend(binders.types.iter().cloned());
         let params = self.patterns()?;
@@ -539,19 +561,52 @@ impl Parser<'_> {
         }
         let function = binders.named.is_empty() && binders.types.is_empty() || !params.is_empty();
         if !function {
-            return self.unexpected("a parameter, since a value binds no sizes or types");
+            return self.no_binders(&pat);
         }
         let ty = if self.eat(":") { Some(self.ty()?) } else { None };
+        self.implicit_sizes(signature, &params, &mut binders);
         self.expect("=", "in the definition")?;
         let value = self.expr()?;
         self.types.params.truncate(outer);
+        self.let_body(start, pat, Box::new(binders), params, ty, value)
+    }
+
+    /// Parses what follows the value of a `let`.
+    fn let_body(
+        &mut self,
+        start: Span,
+        pat: Pat,
+        binders: Box<Binders>,
+        params: Vec<Pat>,
+        ty: Option<TypeExpr>,
+        value: Expr,
+    ) -> Parse<Expr> {
         if !self.eat("in") && !self.is("let") {
             return self.unexpected("`in` (or another `let`) after the definition");
         }
         let body = self.expr()?;
         let depths = [value.depth, body.depth];
-        let (binders, value, body) = (Box::new(binders), Box::new(value), Box::new(body));
+        let (value, body) = (Box::new(value), Box::new(body));
         self.node(ExprKind::Let { pat, binders, params, ty, value, body }, start, &depths)
+    }
+
+    /// Returns whether `let xs[i] = e` stands here, behind `xs`.
+    fn is_update(&self, pat: &Pat) -> bool {
+        let adjacent = self.is("[") && self.span().start == pat.span.end;
+        adjacent && self.closing().is_some_and(|at| self.token_at(at + 1).tok == Tok::Sym("="))
+    }
+
+    /// Parses `[i] = e in body`, an update of the array with this name.
+    fn let_update(&mut self, pat: Pat, start: Span) -> Parse<Expr> {
+        self.advance();
+        let (places, mut depths) = self.subscripts()?;
+        self.expect("=", "and the new value")?;
+        let value = self.expr()?;
+        depths.push(value.depth);
+        // The array has the place of the name that is bound. The formatter knows the update by that.
+        let kind = ExprKind::With(Box::new(as_expression(&pat)), places, Box::new(value));
+        let value = self.node(kind, pat.span, &depths)?;
+        self.let_body(start, pat, Box::default(), vec![], None, value)
     }
 
     fn conditional(&mut self) -> Parse<Expr> {
@@ -636,6 +691,22 @@ impl Parser<'_> {
         false
     }
 
+    /// At an opening bracket, returns the number of the token that closes it.
+    fn closing(&self) -> Option<usize> {
+        let mut open = 0usize;
+        for (at, token) in self.tokens.iter().enumerate().skip(self.at) {
+            match token.tok {
+                Tok::Sym("(" | "[" | "{") => open += 1,
+                Tok::Sym(")" | "]" | "}") => open = open.saturating_sub(1),
+                _ => {}
+            }
+            if open == 0 {
+                return Some(at);
+            }
+        }
+        None
+    }
+
     fn starts_atom(&self) -> bool {
         matches!(
             self.tok(),
@@ -648,6 +719,7 @@ impl Parser<'_> {
     }
 
     fn application(&mut self) -> Parse<Expr> {
+        self.no_match()?;
         let function = self.atom()?;
         let (start, mut depths) = (function.span, vec![function.depth]);
         let mut args = vec![];
@@ -728,6 +800,7 @@ impl Parser<'_> {
             Tok::Sym("(") => return self.parenthesis(),
             Tok::Sym("{") => return self.record(),
             Tok::Sym("[") => {
+                self.no_slice_behind_space()?;
                 self.advance();
                 if self.is("]") {
                     let d = Diagnostic::error(Code::Parse, "an array without elements").at(
@@ -768,10 +841,23 @@ impl Parser<'_> {
             self.expect(")", "to close the section")?;
             return self.node(ExprKind::SectionPart(parts), start, &[]);
         }
+        let prefix = |symbol| match symbol {
+            "!" => Some(ScalarOp::Not),
+            "~" => Some(ScalarOp::BitNot),
+            _ => None,
+        };
+        let alone = self.token_at(self.at + 1).tok == Tok::Sym(")");
+        if let Tok::Sym(symbol) = self.tok()
+            && alone
+            && let Some(op) = prefix(symbol)
+        {
+            self.advance();
+            self.advance();
+            return self.node(ExprKind::Section(Operator::Scalar(op)), start, &[]);
+        }
         if let Tok::Sym(symbol) = self.tok()
             && let Some((op, _)) = binary_operator(symbol)
         {
-            let alone = self.token_at(self.at + 1).tok == Tok::Sym(")");
             if alone {
                 self.advance();
                 self.advance();

@@ -122,6 +122,12 @@ def foldr f z xs = loop (acc = z) for x in xs[::-1] do f x acc
 -- The indices of an array.
 def indices xs = iota (length xs)
 
+-- The numbers from `a` to `b - 1`.
+def interval a b = map (+ a) (iota (b - a))
+
+-- The numbers from `a` to `b`.
+def closed_interval a b = interval a (b + 1)
+
 -- The first element.
 def head xs = xs[0]
 
@@ -176,6 +182,12 @@ def spread m z is vs = scatter (replicate m z) is vs
 
 -- The value itself. What is copied is decided by patsat.
 def copy x = x
+
+-- `e`. The condition is not checked.
+def assert (_: bool) e = e
+
+-- `x >> k` with zeros in place of copies of the sign: the first place is shifted alone, and its sign is cleared.
+def lshr x k = if k == 0 then x else ((x >> 1) & highest) >> (k - 1)
 
 -- `f` with its arguments in the other order.
 def flip f x y = f y x

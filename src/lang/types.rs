@@ -90,6 +90,13 @@ impl ScalarType {
         }
     }
 
+    /// Returns the one of two types of numbers that keeps more of the values of both: the float, the longer, the signed.
+    #[must_use]
+    pub fn wider(self, other: ScalarType) -> ScalarType {
+        let rank = |t: ScalarType| (t.is_float(), t.bytes(), t.is_signed());
+        if rank(other) > rank(self) { other } else { self }
+    }
+
     /// Returns whether the type is `f16`, `f32` or `f64`.
     pub fn is_float(self) -> bool {
         matches!(self, ScalarType::F16 | ScalarType::F32 | ScalarType::F64)

@@ -44,6 +44,16 @@ fn a_size_among_the_parameters_of_a_definition() {
     let xs = p.file("xs.npy", npy("<f4", false, "(4,)", &floats(&[1.0, 2.0, 3.0, 4.0])));
     let ran = p.run(&format!("eval {program} --input xs={xs}")).ok();
     assert_eq!(ran.stdout(), "[2]f32 [4.0, 6.0]\n");
+    // A size that no binder names, in the syntax of Futhark.
+    let program = p.file(
+        "idioms.pat",
+        "entry f [n] (k: i64) (xs: *[n]i32) : [n + k]i32 =\n\
+         let xs[0] = xs[1] // 2\n\
+         in map1 (>>> 1) <| xs ++ replicate (i64.i32 k) (-1) :> [n + k]i32\n",
+    );
+    let data = p.file("idioms.in", "1i64 [7, -7]");
+    let ran = p.run(&format!("eval {program} --input-futhark {data}")).ok();
+    assert_eq!(ran.stdout(), "[3]i32 [2147483646, 2147483644, 2147483647]\n");
     let wrong = p.file("wrong.pat", "entry f [k] (k: f32) : f32 = k");
     p.run(&format!("check {wrong}")).fails("E0301", 3);
     let twice = p.file("twice.pat", "entry f [k] (k: i32) (k: i32) : i32 = k");

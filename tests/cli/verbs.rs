@@ -20,6 +20,18 @@ fn check_lists_entries() {
 }
 
 #[test]
+fn check_warns_of_what_is_not_done() {
+    let p = Place::new();
+    let f = p.file("m.pat", "def main [n] (xs: [n]f32) : f32 = sum xs\n");
+    let said = p.run(&format!("check {f}")).ok().stderr();
+    assert!(said.contains("W0107") && said.contains("write `entry main`"), "{said}");
+    let f = p.file("a.pat", "entry f [n] (xs: [n]f32) : f32 = assert (n > 0) (sum xs)\n");
+    let ran = p.run(&format!("check {f}")).ok();
+    assert!(ran.stderr().contains("the condition of `assert`"), "{}", ran.stderr());
+    assert!(ran.stdout().contains("entry f"), "{}", ran.stdout());
+}
+
+#[test]
 fn fmt_rewrites_and_checks() {
     let p = Place::new();
     let f = p.file("a.pat", "entry   f [n] (xs: [n]f32) : f32 =\n reduce (+)   0 xs -- kept\n");

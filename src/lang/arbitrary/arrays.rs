@@ -9,7 +9,7 @@ impl Generator {
     pub(super) fn make_array(&mut self, n: &Size, t: &Type, depth: usize) -> Made {
         let goal = array(n, t);
         for _ in 0..3 {
-            let choice = self.below(30);
+            let choice = self.below(31);
             let made = match choice {
                 0..5 => None,
                 5 | 6 => self.zipped(n, t, depth),
@@ -31,7 +31,8 @@ impl Generator {
                 25 | 26 => self.sliced(n, t, depth),
                 27 => self.updated(n, t, depth),
                 28 => self.written(n, t, depth),
-                _ => Self::counted(n, t),
+                29 => self.map_of_rows(n, t, depth),
+                _ => self.counted(n, t),
             };
             match made {
                 Some(made) => return made,
@@ -72,8 +73,9 @@ impl Generator {
         let f = format!("(\\{}{result} -> {})", patterns.join(" "), body.text);
         let text = match (count, self.below(3)) {
             (1, 0) => format!("({} |> map {f})", arrays.join(" ")),
+            (1, 1) if self.once_in(4) => format!("(map {f} <| {})", arrays.join(" ")),
             (1, _) => {
-                let word = if self.once_in(10) { "mapSeq" } else { "map" };
+                let word = if self.once_in(10) { "mapSeq" } else { self.word(&["map", "map1"]) };
                 format!("({word} {f} {})", arrays.join(" "))
             }
             _ => format!("(map{count} {f} {})", arrays.join(" ")),
@@ -103,7 +105,7 @@ impl Generator {
         let Type::Tuple(ts) = t else { return None };
         let arrays: Vec<Made> = ts.iter().map(|t| self.make(&array(n, t), depth)).collect();
         let word = match ts.len() {
-            2 => "zip".to_owned(),
+            2 => self.word(&["zip", "zip2"]).to_owned(),
             n @ 3..=5 => format!("zip{n}"),
             _ => return None,
         };
@@ -124,16 +126,46 @@ impl Generator {
         let value = Made::plain(i.clone());
         let var = Var { value, ty: super::I32, below: Some(n.clone()) };
         let times = self.length(n);
+        let word = self.word(&["generate", "tabulate"]);
+        if let Type::Array(m, t) = t
+            && self.once_in(2)
+        {
+            let j = self.name("i");
+            let value = Made::plain(j.clone());
+            let other = Var { value, ty: super::I32, below: Some(m.clone()) };
+            let times = times.saturating_mul(self.length(m));
+            let body = self.under(vec![var, other], times, |g| g.make(t, depth));
+            let sizes = format!("{} {}", number(n), number(m));
+            let text = format!("(tabulate_2d {sizes} (\\{i} {j} -> {}))", body.text);
+            return Made { text, ..body };
+        }
         let body = self.under(vec![var], times, |g| g.make(t, depth));
-        let text = format!("(generate {} (\\{i} -> {}))", number(n), body.text);
+        let text = format!("({word} {} (\\{i} -> {}))", number(n), body.text);
         Made { text, ..body }
     }
 
-    fn counted(n: &Size, t: &Type) -> Option<Made> {
-        match t {
-            Type::Scalar(ScalarType::I32) => Some(Made::plain(format!("(iota {})", number(n)))),
-            _ => None,
+    /// Generates a map over the elements of rows.
+    fn map_of_rows(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
+        let Type::Array(m, t) = t else { return None };
+        let element = self.flat_type();
+        let xss = self.make(&array(n, &array(m, &element)), depth);
+        let (pattern, vars) = self.pattern(&element, xss.mag, xss.exact);
+        let times = self.length(n).saturating_mul(self.length(m));
+        let body = self.under(vars, times, |g| g.make(t, depth));
+        let text = format!("(map_2d (\\{pattern} -> {}) {})", body.text, xss.text);
+        Some(Made { text, ..body })
+    }
+
+    fn counted(&mut self, n: &Size, t: &Type) -> Option<Made> {
+        if *t != super::I32 {
+            return None;
         }
+        let last = n.add(&Size::constant(2));
+        Some(Made::plain(match self.below(4) {
+            0 => format!("(3 ... {})", number(&last)),
+            1 => format!("(0..<{})", number(n)),
+            _ => format!("(iota {})", number(n)),
+        }))
     }
 
     fn transposed(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
@@ -148,7 +180,11 @@ impl Generator {
             // The chunk size must be positive.
             self.value(k).filter(|k| *k > 0)?;
             let xs = self.make(&array(&n.mul(k), t), depth);
-            return Some(Made { text: format!("(split {} {})", number(k), xs.text), ..xs });
+            let text = match self.once_in(4) {
+                true => format!("(unflatten {} : {})", xs.text, array(n, &array(k, t))),
+                false => format!("(split {} {})", self.size_text(k), xs.text),
+            };
+            return Some(Made { text, ..xs });
         }
         let factors: Vec<Size> = (2..5)
             .map(Size::constant)
@@ -157,7 +193,7 @@ impl Generator {
             .collect();
         let k = self.pick(&factors)?;
         let xss = self.make(&array(&n.div(&k), &array(&k, t)), depth);
-        Some(Made { text: format!("(join {})", xss.text), ..xss })
+        Some(Made { text: format!("({} {})", self.word(&["join", "flatten"]), xss.text), ..xss })
     }
 
     /// Generates a `take` or `drop`.
@@ -166,10 +202,20 @@ impl Generator {
             if self.once_in(3) { self.dim() } else { Size::constant(self.rng.random_range(0..4)) };
         let xs = self.make(&array(&n.add(&k), t), depth);
         let text = match self.once_in(2) {
-            true => format!("(take {} {})", number(n), xs.text),
-            false => format!("(drop {} {})", number(&k), xs.text),
+            true => format!("(take {} {})", self.size_text(n), xs.text),
+            false => format!("(drop {} {})", self.size_text(&k), xs.text),
         };
         Made { text, ..xs }
+    }
+
+    /// Prints a size as an argument, sometimes converted to another type.
+    fn size_text(&mut self, n: &Size) -> String {
+        let text = number(n);
+        match self.below(12) {
+            0 => format!("(i64.i32 {text})"),
+            1 => format!("(i32.i64 {text})"),
+            _ => text,
+        }
     }
 
     fn concatenated(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
@@ -191,7 +237,10 @@ impl Generator {
             }
         };
         let (xs, ys) = (self.make(&array(&a, t), depth), self.make(&array(&b, t), depth));
-        let text = format!("(concat {} {})", xs.text, ys.text);
+        let text = match self.once_in(2) {
+            true => format!("(concat {} {})", xs.text, ys.text),
+            false => format!("({} ++ {})", xs.text, ys.text),
+        };
         Some(Made::new(text, xs.mag.max(ys.mag), xs.exact && ys.exact))
     }
 

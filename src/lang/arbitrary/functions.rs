@@ -28,12 +28,17 @@ impl Generator {
         for _ in 0..self.below(4).saturating_sub(1) {
             out.push_str(&self.definition());
         }
+        for _ in 0..self.below(5).saturating_sub(2) {
+            out.push_str(&self.constant());
+        }
         self.sizes = sizes.iter().map(|(n, v)| (n.clone(), Some(*v))).collect();
         let (mut params, mut comment) = (String::new(), vec![]);
         for i in 0..self.rng.random_range(1..5) {
             let ty = self.input_type();
             let name = format!("a{i}");
-            params.push_str(&format!(" ({name}: {ty})"));
+            let (before, written) = self.named_type(&ty);
+            out.push_str(&before);
+            params.push_str(&format!(" ({name}: {written})"));
             let made = inputs_of(&ty, self.exact);
             for (k, how) in made.iter().enumerate() {
                 let component = if made.len() > 1 { format!(".{k}") } else { String::new() };
@@ -57,6 +62,41 @@ impl Generator {
         let result = if self.once_in(3) { String::new() } else { format!(" : {goal}") };
         let comment = comment.join(" ");
         format!("{out}-- gen: {comment}\nentry random{binders}{params}{result} =\n  {body}\n")
+    }
+
+    /// Generates a definition without parameters.
+    fn constant(&mut self) -> String {
+        self.sizes.clear();
+        let name = self.name("k");
+        let element = Type::Scalar(self.scalar_type());
+        let length = Size::constant(self.rng.random_range(1..4));
+        let fuel = std::mem::replace(&mut self.fuel, 3);
+        let (ty, value) = match self.once_in(3) {
+            true => (array(&length, &element), self.written(&length, &element, 1)),
+            false => (element.clone(), None),
+        };
+        self.fuel = fuel;
+        let value = value.unwrap_or_else(|| self.simple(&ty));
+        let word = self.word(&["def", "let"]);
+        let text = format!("{word} {name} : {ty} = {}\n\n", value.text);
+        let value = Made { text: name, ..value };
+        self.scope.push(Var { value, ty, below: None });
+        text
+    }
+
+    /// Returns a type in the text of a parameter: itself, or a name with its declaration.
+    fn named_type(&mut self, ty: &Type) -> (String, String) {
+        if !self.once_in(6) {
+            return (String::new(), ty.to_string());
+        }
+        let name = self.name("t");
+        match ty {
+            Type::Array(n, element) if is_flat(element) => {
+                (format!("type {name} [z] = [z]{element}\n\n"), format!("{name} [{n}]"))
+            }
+            ty if is_flat(ty) => (format!("type {name} = {ty}\n\n"), name),
+            ty => (String::new(), ty.to_string()),
+        }
     }
 
     fn input_type(&mut self) -> Type {
@@ -153,8 +193,12 @@ impl Generator {
         let value = self.make(&ty, depth);
         let (pattern, vars) = self.pattern(&ty, value.mag, value.exact);
         let body = self.under(vars, 1, |g| g.make(goal, depth));
-        let declared = if self.once_in(4) { format!(" : {ty}") } else { String::new() };
-        let text = format!("(let {pattern}{declared} = {} in {})", value.text, body.text);
+        let (declared, cast) = match self.below(8) {
+            0 | 1 => (format!(" : {ty}"), String::new()),
+            2 => (String::new(), format!(" :> {ty}")),
+            _ => (String::new(), String::new()),
+        };
+        let text = format!("(let {pattern}{declared} = {}{cast} in {})", value.text, body.text);
         Made { text, ..body }
     }
 
@@ -276,10 +320,12 @@ impl Generator {
             let xs = self.make(&array(&n, &element), depth);
             let (pattern, vars) = self.pattern(&element, xs.mag, xs.exact);
             let (init, acc, body) = self.step(goal, vars, self.length(&n), depth);
-            let text = format!(
-                "(reduceSeq (\\{acc} {pattern} -> {}) {} {})",
-                body.text, init.text, xs.text
-            );
+            let word = self.word(&["reduceSeq", "foldl"]);
+            let (init, xs) = (init.text, xs.text);
+            let text = match self.once_in(5) {
+                true => format!("(foldr (\\{pattern} {acc} -> {}) {init} {xs})", body.text),
+                false => format!("({word} (\\{acc} {pattern} -> {}) {init} {xs})", body.text),
+            };
             return Made { text, ..body };
         }
         let op = self.operator(goal);
@@ -316,7 +362,7 @@ impl Generator {
         let op = self.operator(t);
         let xs = self.elements_for(&op, n, t, depth);
         let mag = if op.adds { xs.mag * self.length(n).max(1) as f64 } else { xs.mag };
-        let word = ["scan", "scan", "scan_exclusive", "scanSeq"][self.below(4)];
+        let word = self.word(&["scan", "scan", "scan_exclusive", "exscan", "scanSeq"]);
         let text = format!("({word} {} {} {})", op.text, op.neutral, xs.text);
         Made::new(text, mag.max(4.0), xs.exact)
     }
@@ -335,7 +381,8 @@ impl Generator {
         let xs = self.elements_for(&op, &m, t, depth);
         let is = self.indices(&m, n, depth);
         let mag = if op.adds { xs.mag * self.length(&m).max(1) as f64 } else { xs.mag };
-        let text = format!("(histogram {} {} {} {is} {})", op.text, op.neutral, number(n), xs.text);
+        let word = self.word(&["histogram", "hist"]);
+        let text = format!("({word} {} {} {} {is} {})", op.text, op.neutral, number(n), xs.text);
         Made::new(text, mag.max(4.0), xs.exact && op.commutes)
     }
 

@@ -177,6 +177,11 @@ impl Generator {
         of.get(i).cloned()
     }
 
+    /// Returns one of several spellings of the same.
+    fn word(&mut self, words: &[&'static str]) -> &'static str {
+        self.pick(words).unwrap_or_default()
+    }
+
     fn name(&mut self, stem: &str) -> String {
         self.names += 1;
         format!("{stem}{}", self.names)
@@ -396,7 +401,8 @@ impl Generator {
                 .collect();
             if let Some(elements) = elements {
                 let pairs = self.make(&array(n, &Type::Tuple(elements)), depth);
-                let word = if ts.len() == 2 { String::new() } else { ts.len().to_string() };
+                let short = ts.len() == 2 && self.once_in(2);
+                let word = if short { String::new() } else { ts.len().to_string() };
                 return Made { text: format!("(unzip{word} {})", pairs.text), ..pairs };
             }
         }

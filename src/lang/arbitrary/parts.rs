@@ -17,6 +17,11 @@ impl Generator {
     /// Generates a slice of a longer array, or of an array of more dimensions.
     pub(super) fn sliced(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
         let one = Size::constant(1);
+        if self.once_in(4)
+            && let Some(made) = self.moving(n, t, depth)
+        {
+            return Some(made);
+        }
         let (of, part) = match self.below(7) {
             0 => {
                 let k = self.rng.random_range(0..4);
@@ -42,6 +47,19 @@ impl Generator {
         };
         let xs = self.make(&of, depth);
         Some(Made { text: format!("({}[{part}])", atom(&xs.text)), ..xs })
+    }
+
+    /// Generates a slice of a few elements at a place that the program computes.
+    fn moving(&mut self, n: &Size, t: &Type, depth: usize) -> Option<Made> {
+        let count = n.as_constant().filter(|n| (1..=4).contains(n))?;
+        let places: Vec<_> = self
+            .scope
+            .iter()
+            .filter_map(|v| Some((v.value.text.clone(), v.below.clone()?)))
+            .collect();
+        let (i, places) = self.pick(&places)?;
+        let xs = self.make(&array(&places.add(&Size::constant(count - 1)), t), depth);
+        Some(Made { text: format!("({}[{i}:{i} + {count}])", atom(&xs.text)), ..xs })
     }
 
     /// Generates an array with some elements changed.
@@ -72,8 +90,15 @@ impl Generator {
             // Indices outside have no effect.
             _ => (self.exactly(|g| g.make(&I32, depth.min(2))).text, self.make(t, depth)),
         };
-        let arrow = if self.once_in(3) { "=" } else { "<-" };
-        let text = format!("({} with [{place}] {arrow} {})", xs.text, new.text);
+        let text = match self.below(4) {
+            0 => {
+                let name = self.name("v");
+                let (xs, new) = (&xs.text, &new.text);
+                format!("(let {name} = {xs} let {name}[{place}] = {new} in {name})")
+            }
+            1 => format!("({} with [{place}] = {})", xs.text, new.text),
+            _ => format!("({} with [{place}] <- {})", xs.text, new.text),
+        };
         Some(Made::new(text, xs.mag.max(new.mag), xs.exact && new.exact))
     }
 
@@ -102,6 +127,11 @@ impl Generator {
     /// Generates a scalar by a function of the prelude.
     pub(super) fn of_prelude(&mut self, s: ScalarType, depth: usize) -> Option<Made> {
         let n = self.dim();
+        if s == ScalarType::I32 && self.once_in(6) {
+            let element = self.any_type(1);
+            let xs = self.make(&array(&n, &element), depth);
+            return Some(Made::plain(format!("(length {})", xs.text)));
+        }
         let length = self.value(&n).filter(|n| *n > 0)?;
         if s == ScalarType::Bool || (s == ScalarType::I32 && self.once_in(2)) {
             let element = self.flat_type();
@@ -127,7 +157,9 @@ impl Generator {
         match self.below(4) {
             0 => Some(Made { text: format!("(maximum {})", xs.text), ..xs }),
             1 => Some(Made { text: format!("(minimum {})", xs.text), ..xs }),
-            2 => Some(Made { text: format!("(last {})", xs.text), ..xs }),
+            2 => {
+                Some(Made { text: format!("({} {})", self.word(&["head", "last"]), xs.text), ..xs })
+            }
             _ => {
                 let xs = self.cap(xs, &ty, (LIMIT / length as f64).min(MODEST));
                 let mag = (xs.mag * length as f64).max(4.0);

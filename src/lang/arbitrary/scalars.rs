@@ -13,7 +13,10 @@ impl Generator {
             return Made::plain(if self.once_in(2) { "true" } else { "false" });
         }
         if !self.exact && s.is_float() && self.once_in(3) {
-            return Made::new(literal_text(0.3, s), 1.0, false);
+            return match self.below(4) {
+                0 => Made::new(format!("{s}.{}", self.word(&["pi", "e"])), 4.0, false),
+                _ => Made::new(literal_text(0.3, s), 1.0, false),
+            };
         }
         if s.is_integer() && self.once_in(24) {
             let end = if self.once_in(2) { "highest" } else { "lowest" };
@@ -49,12 +52,13 @@ impl Generator {
             6 | 7 => self.unary(s, depth),
             8 if s.is_integer() => {
                 let (a, b) = (self.make(&ty, depth), self.make(&ty, depth));
-                let sign = if self.once_in(2) { "/" } else { "%" };
+                let sign = self.word(&["/", "%", "//", "%%"]);
                 let one = literal_text(1.0, s);
                 Made::plain(format!("({} {sign} (max {one} {}))", a.text, b.text))
             }
             9 if s.is_integer() && self.once_in(2) => self.bits(s, depth),
-            8 | 9 if s.is_float() && !self.exact => self.rounding(s, depth),
+            8 if s.is_float() && self.once_in(3) => self.remainder(s, depth),
+            8 | 9 | 11 | 12 if s.is_float() && !self.exact => self.rounding(s, depth),
             9 => {
                 let x = self.make(&ty, depth);
                 let (low, high) = match s.is_signed() {
@@ -90,6 +94,18 @@ impl Generator {
         Made::new(text, mag, a.exact && b.exact)
     }
 
+    /// Generates the remainder of two floats. It is exact, and discontinuous.
+    fn remainder(&mut self, s: ScalarType, depth: usize) -> Made {
+        let ty = Type::Scalar(s);
+        let (x, y) = self.exactly(|g| (g.make(&ty, depth), g.make(&ty, depth.min(2))));
+        let y = format!("({} + abs {})", literal_text(1.0, s), y.text);
+        let text = match self.once_in(2) {
+            true => format!("(fmod {} {y})", x.text),
+            false => format!("({} % {y})", x.text),
+        };
+        Made { text, ..x }
+    }
+
     /// Generates an operation on bits.
     fn bits(&mut self, s: ScalarType, depth: usize) -> Made {
         let ty = Type::Scalar(s);
@@ -104,13 +120,18 @@ impl Generator {
             let y = self.exactly(|g| g.make(&Type::Scalar(of), depth));
             return Made::plain(format!("(order_key {})", y.text));
         }
-        let (f, y) = (["popcount", "clz", "ctz"][self.below(3)], self.make(&ty, depth));
+        let f = self.word(&["popcount", "popc", "clz", "ctz"]);
+        let y = self.make(&ty, depth);
+        let right = self.word(&[">>", ">>>"]);
         Made::plain(match which {
             2 if s == ScalarType::I32 => format!("({f} {})", x.text),
-            2 | 3 => format!("(mulhi {} {})", x.text, y.text),
+            2 | 3 => format!("({} {} {})", self.word(&["mulhi", "mul_hi"]), x.text, y.text),
             // Small numbers of places, and any.
-            4 => format!("({} << {})", x.text, literal_text(self.below(10) as f64, s)),
-            5 => format!("({} >> {})", x.text, y.text),
+            4 => {
+                let sign = self.word(&["<<", right]);
+                format!("({} {sign} {})", x.text, literal_text(self.below(10) as f64, s))
+            }
+            5 => format!("({} {right} {})", x.text, y.text),
             _ => format!("({} {} {})", x.text, ["&", "|", "^"][self.below(3)], y.text),
         })
     }
@@ -125,7 +146,7 @@ impl Generator {
             1 => {
                 // The sign is discontinuous, so its operand must be exact.
                 let x = self.exactly(|g| g.make(&ty, depth));
-                Made::new(format!("(sign {})", x.text), 1.0, true)
+                Made::new(format!("({} {})", self.word(&["sign", "sgn"]), x.text), 1.0, true)
             }
             2 if s.is_float() => {
                 let x = self.exactly(|g| g.make(&ty, depth));
@@ -158,8 +179,23 @@ impl Generator {
                 (format!("(exp (clamp {} (-{four}) {four}))", x.text), 60.0)
             }
             3 => (format!("(log ({one} + abs {}))", x.text), 8.0),
-            4 => (format!("(sin {})", x.text), 1.0),
-            5 => (format!("(cos {})", x.text), 1.0),
+            4 if self.once_in(2) => {
+                let y = self.make(&ty, depth);
+                (format!("(atan2 {} ({one} + abs {}))", x.text, y.text), 2.0)
+            }
+            4 => (format!("({} {})", self.word(&["sin", "cos"]), x.text), 1.0),
+            5 => {
+                let y = self.make(&ty, depth);
+                let two = literal_text(2.0, s);
+                let power = format!("(clamp {} (-{two}) {two})", y.text);
+                let base = format!("({one} + abs {})", x.text);
+                let text = match self.once_in(2) {
+                    true => format!("({base} ** {power})"),
+                    false => format!("(pow {base} {power})"),
+                };
+                (text, (x.mag + 1.0) * (x.mag + 1.0))
+            }
+            6 if self.once_in(2) => (format!("(tan (clamp {} (-{one}) {one}))", x.text), 2.0),
             6 => (format!("(atan {})", x.text), 2.0),
             7 => {
                 let y = self.make(&ty, depth);
@@ -170,9 +206,10 @@ impl Generator {
                 (format!("({f} {})", x.text), x.mag.max(2.0))
             }
             9 => {
-                let f = ["sinh", "cosh", "exp2", "expm1"][self.below(4)];
-                let four = literal_text(4.0, s);
-                (format!("({f} (clamp {} (-{four}) {four}))", x.text), 60.0)
+                let f = self.word(&["sinh", "cosh", "exp2", "expm1", "exp10"]);
+                let (most, mag) = if f == "exp10" { (2.0, 100.0) } else { (4.0, 60.0) };
+                let most = literal_text(most, s);
+                (format!("({f} (clamp {} (-{most}) {most}))", x.text), mag)
             }
             10 => {
                 let f = ["log2", "log10", "log1p", "acosh"][self.below(4)];
@@ -213,6 +250,9 @@ impl Generator {
             true => self.exactly(|g| g.make(&ty, depth)),
             false => self.make(&ty, depth),
         };
+        if from.is_float() && to.is_integer() && self.once_in(4) {
+            return self.cast_of_any(&x, from, to);
+        }
         let limited = from.is_float() != to.is_float() && from != ScalarType::Bool;
         let text = match limited {
             true if from.is_signed() => {
@@ -229,11 +269,37 @@ impl Generator {
         Made::new(text, mag, x.exact)
     }
 
+    /// Generates the conversion of a float that need not be in the range of the integer type.
+    fn cast_of_any(&mut self, x: &Made, from: ScalarType, to: ScalarType) -> Made {
+        let end = format!("{from}.{}", self.word(&["inf", "nan", "lowest"]));
+        Made::plain(match self.below(4) {
+            0 => {
+                let c = self.exactly(|g| g.make(&BOOL, 1));
+                format!("({to}.{from} (if {} then {} else {end}))", c.text, x.text)
+            }
+            // A power of two leaves a float exact.
+            1 if from != ScalarType::F16 => {
+                format!("({to}.{from} ({} * {}))", x.text, literal_text(16_777_216.0, from))
+            }
+            _ => format!("({to}.{from} {})", x.text),
+        })
+    }
+
     fn make_bool(&mut self, depth: usize) -> Made {
-        match self.below(8) {
+        match self.below(9) {
             0 => {
                 let x = self.make(&BOOL, depth);
-                Made::plain(format!("(!{})", x.text))
+                Made::plain(format!("({}{})", self.word(&["!", "not "]), x.text))
+            }
+            8 => {
+                let floats = self.scalars.iter().copied().filter(|s| s.is_float());
+                let floats: Vec<ScalarType> = floats.collect();
+                let Some(s) = self.pick(&floats) else { return self.literal(ScalarType::Bool) };
+                let c = self.exactly(|g| g.make(&BOOL, depth.min(2)));
+                let x = self.exactly(|g| g.make(&Type::Scalar(s), depth));
+                let end = format!("{s}.{}", self.word(&["inf", "nan", "lowest"]));
+                let f = self.word(&["isnan", "isinf"]);
+                Made::plain(format!("({f} (if {} then {} else {end}))", c.text, x.text))
             }
             1 | 2 => {
                 let (a, b) = (self.make(&BOOL, depth), self.make(&BOOL, depth));

@@ -1,6 +1,7 @@
 //! Application of functions: binds parameters, inlines definitions, checks scalar operations, and handles partial
 //! application.
 
+use super::advice;
 use super::builtins::{self, Builtin};
 use super::elab::{Abort, Checker, Res};
 use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
@@ -53,7 +54,8 @@ fn inside(pat: &Pat) -> &Pat {
 }
 
 /// Moves an error in a function of the prelude to the place of its use.
-fn moved(d: &mut Diagnostic, decl: &Decl, to: Span) {
+fn moved(d: &mut Diagnostic, decl: &Decl, to: Span, for_each_row: Option<&str>) {
+    advice::in_use(d, for_each_row, to);
     if !d.labels.iter().any(|l| prelude::holds(l.span)) {
         return;
     }
@@ -141,7 +143,11 @@ impl<'a> Checker<'a> {
             }
             let found = self.infer.show(&node.ty);
             let message = format!("this is {found}, not a function; it cannot be applied");
-            return Err(self.error(Code::Arity, message, function_span).into());
+            let d = self.error(Code::Arity, message, function_span);
+            return Err(match args.as_slice() {
+                [arg, ..] => self.with_index(d, function_span, arg.span).into(),
+                [] => d.into(),
+            });
         }
         let closure = self.as_fun(function, function_span)?;
         self.apply(closure, args, span)
@@ -184,6 +190,7 @@ impl<'a> Checker<'a> {
         let given = all.len();
         let rest = all.split_off(arity);
         let extra = rest.first().map(|a| a.span);
+        let last = all.last().map(|a| a.span);
         let result = self.within_limits(span, |this| this.call(&fun, all, closure.span, span))?;
         let result = match (result, extra) {
             (result, None) => result,
@@ -193,6 +200,7 @@ impl<'a> Checker<'a> {
                 let what = Self::describe(&fun);
                 let message = format!("{what} takes {}, but {given} are given", count(arity));
                 let d = self.error(Code::Arity, message, extra.to(span));
+                let d = self.with_index(d, last.unwrap_or(span), extra);
                 return Err(d
                     .help("parenthesise an argument that is itself an application")
                     .into());
@@ -266,11 +274,11 @@ impl<'a> Checker<'a> {
                 let nodes = self.values(args)?;
                 self.scalar(op, ty, nodes, span)?
             }
-            Builtin::FloatOnly(op, ty) => {
+            Builtin::Only(class, op, ty) => {
                 let nodes = self.values(args)?;
                 let what = format!("an operand of `{}`", builtin.name());
                 for node in &nodes {
-                    self.restrict(node, Class::Float, &what)?;
+                    self.restrict(node, class, &what)?;
                 }
                 self.scalar(op, ty, nodes, span)?
             }
@@ -314,6 +322,7 @@ impl<'a> Checker<'a> {
     pub fn inline(&mut self, decl: &'a Decl, args: Vec<Arg<'a>>, span: Span) -> Res<Elab<'a>> {
         let mut lets = vec![];
         let what = |i| format!("argument {} of `{}`", i + 1, decl.name.text);
+        let for_each_row = self.for_each_row(decl, &args);
         let binders = Some(&decl.binders);
         let (inner, sizes) =
             self.bind_all(binders, &decl.params, args, &Env::default(), &mut lets, &what)?;
@@ -330,7 +339,7 @@ impl<'a> Checker<'a> {
         // The error may be the caller's fault, so mention the use.
         let note = |d: &mut Diagnostic| {
             if prelude::holds(decl.name.span) {
-                return moved(d, decl, span);
+                return moved(d, decl, span, for_each_row.as_deref());
             }
             let label = crate::diag::Label {
                 span,
@@ -519,18 +528,22 @@ impl<'a> Checker<'a> {
             (None, None) => self.infer.fresh(class),
         };
         let mut first: Option<(Span, String)> = None;
-        let first_text = args.first().and_then(|arg| self.written(arg));
+        let written: Vec<_> = args.iter().map(|a| (self.operand_text(a), a.ty.clone())).collect();
         for arg in args {
             if self.infer.restrict(&arg.ty, class).is_err() {
-                return Err(self.bad_operand(name, class, &arg));
+                return Err(self.bad_operand(op, class, &arg, &written));
             }
             let (arg_span, found) = (arg.span, self.infer.show(&arg.ty));
-            let found_ty = arg.ty.clone();
+            let other = (arg.ty.clone(), self.written(&arg));
+            let literal = matches!(arg.kind, NodeKind::Lit(_)).then(|| arg.clone());
             let integer = matches!(self.infer.shallow(&arg.ty), Ty::Scalar(s) if s.is_integer());
             match (self.coerce(arg, &operand, &format!("an operand of `{name}`")), &first) {
                 (Ok(node), _) => nodes.push(node),
                 (Err(Abort(Some(cause))), None) if integer && op == O::Not => {
                     return Err(cause.help("`~` inverts the bits of an integer").into());
+                }
+                (Err(Abort(Some(cause))), None) if self.dimensions(&other.0) > 0 => {
+                    return Err(self.with_elements(*cause, op, arg_span, &written).into());
                 }
                 (Err(abort), None) => return Err(abort),
                 (Err(Abort(None)), Some(_)) => return Err(Abort(None)),
@@ -542,14 +555,13 @@ impl<'a> Checker<'a> {
                     if let Some(label) = d.labels.first_mut() {
                         label.text = format!("this is {found}");
                     }
-                    d.help = cause.help;
-                    let literal = matches!(self.infer.shallow(&found_ty), Ty::Meta(i) if self.infer.class(i) == Class::Float);
-                    if let Ty::Scalar(from) = self.infer.shallow(&operand)
-                        && literal
-                        && from.is_integer()
-                    {
-                        let x = first_text.unwrap_or("x");
-                        d = d.help(format!("or convert the integer: `f32.{from} {x}`"));
+                    let first_text = written.first().and_then(|(text, _)| *text);
+                    match self.conversion((&operand, first_text), (&other.0, other.1)) {
+                        Some(help) => {
+                            d = d.help(help);
+                            d = Self::without_point(d, literal.as_ref().or(nodes.last()));
+                        }
+                        None => d.help = cause.help,
                     }
                     return Err(d.also(*first_span, format!("this is {first_ty}")).into());
                 }
@@ -581,14 +593,19 @@ impl<'a> Checker<'a> {
         Ok(Node::new(NodeKind::Scalar(op, nodes), ty, span))
     }
 
-    fn bad_operand(&self, name: &str, class: Class, arg: &Node) -> Abort {
+    fn bad_operand(
+        &self,
+        op: ScalarOp,
+        class: Class,
+        arg: &Node,
+        operands: &[(Option<&str>, Ty)],
+    ) -> Abort {
+        let name = builtins::op_name(op);
         let found = self.infer.show(&arg.ty);
         let message = format!("`{name}` takes {}, but this is {found}", class.describe());
         let d = self.error(Code::TypeMismatch, message, arg.span);
         match self.infer.shallow(&arg.ty) {
-            Ty::Array(..) => d.help(format!(
-                "apply it to every element with `map` or `map2`: `map2 ({name}) xs ys`"
-            )),
+            Ty::Array(..) => self.with_elements(d, op, arg.span, operands),
             Ty::Scalar(s) if class == Class::Float && s.is_integer() => {
                 d.help(format!("convert it: `f32.{s} {}`", self.written(arg).unwrap_or("x")))
             }

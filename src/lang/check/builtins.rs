@@ -1,6 +1,7 @@
 //! The built-in names: scalar functions, casts and patterns, with their parameters.
 
-use crate::lang::ast::binary_operator;
+use super::infer::Class;
+use crate::lang::ast::{Operator, binary_operator};
 use crate::lang::scalar_op::{self, ScalarOp};
 use crate::lang::typed::{PadMode, Prim, ScanKind};
 use crate::lang::types::ScalarType;
@@ -10,8 +11,8 @@ use crate::lang::types::ScalarType;
 pub enum Builtin {
     /// A scalar operation. If it is qualified by a type (`f32.max`), its operands have that type.
     Scalar(ScalarOp, Option<ScalarType>),
-    /// The name of an operator for floats alone: `pow` for `**`, `fmod` for `%`.
-    FloatOnly(ScalarOp, Option<ScalarType>),
+    /// Another name of an operator, for a class of numbers alone: `pow` is `**` on floats, `//` is `/` on integers.
+    Only(Class, ScalarOp, Option<ScalarType>),
     /// A cast, written `to.from`.
     Cast(ScalarType, ScalarType),
     /// A constant of a type, such as `f32.highest`.
@@ -63,8 +64,9 @@ pub enum Slot {
     Value,
 }
 
-const PATTERNS: [(&str, Prim, usize); 59] = [
+const PATTERNS: [(&str, Prim, usize); 61] = [
     ("map", Prim::Map, 1),
+    ("map1", Prim::Map, 1),
     ("map2", Prim::Map, 2),
     ("map3", Prim::Map, 3),
     ("map4", Prim::Map, 4),
@@ -84,6 +86,7 @@ const PATTERNS: [(&str, Prim, usize); 59] = [
     ("reducePart", Prim::ReducePart, 1),
     ("scan", Prim::Scan(ScanKind::Assoc), 1),
     ("scan_exclusive", Prim::Scan(ScanKind::Exclusive), 1),
+    ("exscan", Prim::Scan(ScanKind::Exclusive), 1),
     ("split", Prim::Split, 1),
     ("join", Prim::Join, 1),
     ("transpose", Prim::Transpose, 1),
@@ -140,8 +143,10 @@ pub fn lookup(name: &str) -> Option<Builtin> {
         return Some(Builtin::Pattern(*prim, *width));
     }
     match name {
-        "pow" => Some(Builtin::FloatOnly(ScalarOp::Pow, None)),
-        "fmod" => Some(Builtin::FloatOnly(ScalarOp::Rem, None)),
+        "pow" => Some(Builtin::Only(Class::Float, ScalarOp::Pow, None)),
+        "fmod" => Some(Builtin::Only(Class::Float, ScalarOp::Rem, None)),
+        "//" => Some(Builtin::Only(Class::Integer, ScalarOp::Div, None)),
+        "%%" => Some(Builtin::Only(Class::Integer, ScalarOp::Rem, None)),
         "id" => Some(Builtin::Id),
         "length" => Some(Builtin::Length),
         "highest" => Some(Builtin::Extreme { highest: true }),
@@ -168,7 +173,7 @@ fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
     if let Some(constant) = constant {
         return Some(Builtin::Constant(ty, constant));
     }
-    if let Some((op, _)) = binary_operator(member) {
+    if let Some((Operator::Scalar(op), _)) = binary_operator(member) {
         return Some(Builtin::Scalar(op, Some(ty)));
     }
     match lookup(member)? {
@@ -177,7 +182,7 @@ fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
             Some(Builtin::Scalar(ScalarOp::BitNot, Some(ty)))
         }
         Builtin::Scalar(op, None) => Some(Builtin::Scalar(op, Some(ty))),
-        Builtin::FloatOnly(op, None) => Some(Builtin::FloatOnly(op, Some(ty))),
+        Builtin::Only(class, op, None) => Some(Builtin::Only(class, op, Some(ty))),
         _ => None,
     }
 }
@@ -269,11 +274,16 @@ impl Builtin {
     /// Returns the number of arguments (for `vectorize`, without those of its function).
     pub fn arity(self) -> usize {
         match self {
-            Builtin::Scalar(op, _) | Builtin::FloatOnly(op, _) => op.arity(),
+            Builtin::Scalar(op, _) | Builtin::Only(_, op, _) => op.arity(),
             Builtin::Cast(..) | Builtin::Id | Builtin::Length => 1,
             Builtin::Constant(..) | Builtin::Mode(_) | Builtin::Extreme { .. } => 0,
             Builtin::Pattern(prim, width) => slots(prim, width).len(),
         }
+    }
+
+    /// Whether it takes scalars alone.
+    pub fn is_scalar(self) -> bool {
+        matches!(self, Builtin::Scalar(..) | Builtin::Only(..) | Builtin::Cast(..))
     }
 
     /// Returns the name.
@@ -281,8 +291,13 @@ impl Builtin {
         match self {
             Builtin::Scalar(op, None) => op_name(op).to_owned(),
             Builtin::Scalar(op, Some(ty)) => format!("{ty}.{}", op_name(op)),
-            Builtin::FloatOnly(op, ty) => {
-                let name = if op == ScalarOp::Pow { "pow" } else { "fmod" };
+            Builtin::Only(class, op, ty) => {
+                let name = match (class, op) {
+                    (Class::Integer, ScalarOp::Div) => "//",
+                    (Class::Integer, _) => "%%",
+                    (_, ScalarOp::Pow) => "pow",
+                    _ => "fmod",
+                };
                 ty.map_or(name.to_owned(), |ty| format!("{ty}.{name}"))
             }
             Builtin::Cast(to, from) => format!("{to}.{from}"),

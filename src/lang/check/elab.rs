@@ -8,7 +8,9 @@ use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Clash, Class, Infer, Ty};
 use super::ir::{Lit, Node, NodeKind};
 use crate::diag::{Code, Diagnostic, Limits, Source, Span};
-use crate::lang::ast::{Binders, Decl, Expr, ExprKind, LoopForm, TypeExpr, TypeKind, UNKNOWN};
+use crate::lang::ast::{
+    Binders, Decl, Expr, ExprKind, LoopForm, Operator, TypeExpr, TypeKind, UNKNOWN,
+};
 use crate::lang::foreign;
 use crate::lang::lexer::Number;
 use crate::lang::naming::nearest;
@@ -42,6 +44,8 @@ pub struct Checker<'a> {
     pub infer: Infer,
     /// Names of variables.
     pub names: Vec<String>,
+    /// The parameters of the definition.
+    pub params: Vec<VarId>,
     /// The errors found so far.
     pub diagnostics: Vec<Diagnostic>,
     /// The rigid sizes of the `iterate`s that change a length.
@@ -83,6 +87,7 @@ impl<'a> Checker<'a> {
             decls,
             infer: Infer::default(),
             names: vec![],
+            params: vec![],
             diagnostics: vec![],
             iterates: vec![],
             uses: None,
@@ -392,17 +397,24 @@ impl<'a> Checker<'a> {
                 let fun = FunVal::Lambda { binders: None, params, result, body, env };
                 return Ok(Elab::Fun(Closure { fun: Rc::new(fun), lets: vec![], span }));
             }
-            ExprKind::Section(op) => return Ok(Self::builtin(Builtin::Scalar(*op, None), span)),
+            ExprKind::Section(op) => return Self::operation(*op, span),
             ExprKind::SectionPart(parts) => {
                 let fun = Rc::new(FunVal::Part(parts));
                 return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
             }
             ExprKind::SectionLeft(x, op) => {
                 let arg = self.arg(x, env);
-                let function = Self::builtin(Builtin::Scalar(*op, None), span);
+                let function = Self::operation(*op, span)?;
                 return self.apply_elab(function, vec![arg], span, span);
             }
-            ExprKind::SectionRight(op, x) => {
+            ExprKind::SectionRight(op @ Operator::Function(_), x) => {
+                let op = Arg { elab: Self::operation(*op, span)?, span };
+                let args = vec![op, self.arg(x, env)];
+                let flip = prelude::get("flip").ok_or(Abort(None))?;
+                let fun = Rc::new(FunVal::Decl(flip));
+                return self.apply(Closure { fun, lets: vec![], span }, args, span);
+            }
+            ExprKind::SectionRight(Operator::Scalar(op), x) => {
                 let mut lets = vec![];
                 let value = self.value(x, env);
                 let value = self.shared(value, "x", &mut lets);
@@ -468,7 +480,12 @@ impl<'a> Checker<'a> {
                 let x = self.value(x, env);
                 self.scalar(*op, None, vec![x], span)?
             }
-            ExprKind::Binary(op, a, b) => {
+            ExprKind::Binary(op @ Operator::Function(_), a, b) => {
+                let function = Self::operation(*op, span)?;
+                let args = vec![self.arg(a, env), self.arg(b, env)];
+                return self.apply_elab(function, args, span, span);
+            }
+            ExprKind::Binary(Operator::Scalar(op), a, b) => {
                 let (a, b) = (self.value(a, env), self.value(b, env));
                 self.scalar(*op, None, vec![a, b], span)?
             }
@@ -484,6 +501,22 @@ impl<'a> Checker<'a> {
     /// Returns a built-in function as a closure.
     pub fn builtin(builtin: Builtin, span: Span) -> Elab<'a> {
         Elab::Fun(Closure { fun: Rc::new(FunVal::Builtin(builtin)), lets: vec![], span })
+    }
+
+    /// Returns an operator as a function.
+    fn operation(op: Operator, span: Span) -> Res<Elab<'a>> {
+        let name = match op {
+            Operator::Scalar(op) => return Ok(Self::builtin(Builtin::Scalar(op, None), span)),
+            Operator::Function(name) => name,
+        };
+        match (builtins::lookup(name), prelude::get(name)) {
+            (Some(builtin), _) => Ok(Self::builtin(builtin, span)),
+            (None, Some(decl)) => {
+                let fun = Rc::new(FunVal::Decl(decl));
+                Ok(Elab::Fun(Closure { fun, lets: vec![], span }))
+            }
+            (None, None) => Err(Abort(None)),
+        }
     }
 
     /// Returns the meaning of a name.
@@ -594,7 +627,15 @@ impl<'a> Checker<'a> {
             return Ok((self.coerce(a, &ty, "the first value")?, b));
         }
         let ty = a.ty.clone();
-        let b = self.coerce(b, &ty, what)?;
+        let (found, texts) = (b.ty.clone(), (self.written(&a), self.written(&b)));
+        let b = self.coerce(b, &ty, what).map_err(|Abort(d)| {
+            Abort(d.map(|mut d| {
+                if let Some(help) = self.conversion((&ty, texts.0), (&found, texts.1)) {
+                    d.help = vec![help];
+                }
+                d
+            }))
+        })?;
         Ok((a, b))
     }
 
@@ -819,6 +860,14 @@ impl<'a> Checker<'a> {
             NodeKind::Size(size) => Ok(size.clone()),
             NodeKind::Scalar(op, args) => match (op, args.as_slice()) {
                 (ScalarOp::Neg, [a]) => Ok(self.size_of(a)?.neg()),
+                // A shorter type does not have all lengths.
+                (ScalarOp::Cast(to), [a])
+                    if to.is_integer()
+                        && to.bytes() >= 4
+                        && self.infer.restrict(&a.ty, Class::Integer).is_ok() =>
+                {
+                    self.size_of(a)
+                }
                 (ScalarOp::Add, [a, b]) => Ok(self.size_of(a)?.add(&self.size_of(b)?)),
                 (ScalarOp::Sub, [a, b]) => Ok(self.size_of(a)?.sub(&self.size_of(b)?)),
                 (ScalarOp::Mul, [a, b]) => Ok(self.size_of(a)?.mul(&self.size_of(b)?)),
@@ -847,7 +896,17 @@ impl<'a> Checker<'a> {
         let message = "a size must be known before the program runs";
         let d = self.error(Code::TypeMismatch, message, node.span)
             .note("sizes are numbers, size names, and their sums, differences, products and exact quotients");
-        match (&node.kind, self.written(node)) {
+        let name = match node.kind {
+            // In a function of the prelude, the place does not tell the name.
+            NodeKind::Var(v) if self.params.contains(&v) => {
+                self.names.get(v.0 as usize).map(String::as_str)
+            }
+            _ => self.written(node),
+        };
+        match (&node.kind, name) {
+            (NodeKind::Scalar(ScalarOp::Cast(to), _), _) if to.is_integer() && to.bytes() < 4 => {
+                d.help(format!("`{to}` does not have all lengths; convert to `i32` or `i64`"))
+            }
             (NodeKind::Var(_), Some(k)) => d.help(format!(
                 "if `{k}` is a parameter, declare it as a size, too: `[{k}] ({k}: i64)`"
             )),

@@ -225,6 +225,7 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
         let name = super::apply::pattern_name(inner).map_or(format!("arg{i}"), str::to_owned);
         let var = checker.fresh_var(&name);
         let node = Node::new(NodeKind::Var(var), ty.clone(), pat.span);
+        checker.params.push(var);
         params.push((name, var, ty, inner.span));
         let arg = Arg { elab: Elab::Value(node), span: pat.span };
         env = checker.bind(inner, arg, &env, &sizes, &mut lets, "the parameter")?;

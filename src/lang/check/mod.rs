@@ -3,6 +3,7 @@
 //! Definitions are inlined while types are inferred. Every function is known at compile time where it is used, so
 //! that functions need no types. The checker collects errors and continues after the first.
 
+mod advice;
 mod apply;
 mod builtins;
 mod elab;
@@ -53,6 +54,12 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
     let (decls, wrong) = names::resolve(source, &file);
     if !wrong.is_empty() {
         return (vec![], wrong);
+    }
+    diagnostics.extend(names::unchecked(source, &file, &decls));
+    if let Some(main) = decls.get("main").filter(|_| !file.decls.iter().any(|d| d.entry)) {
+        let d = Diagnostic::warning(Code::NoEffect, "nothing is compiled: there is no `entry`");
+        let d = d.at(source, main.name.span, "");
+        diagnostics.push(d.help("write `entry main` in place of `def main`"));
     }
     let mut entries = vec![];
     let mut left = Limits::DEFAULT.file_expressions;

@@ -90,6 +90,25 @@ fn recursion(source: &Arc<Source>, file: &File, decls: &BTreeMap<&str, &Decl>) -
     diagnostics
 }
 
+/// Returns the warnings for conditions that nothing checks.
+pub fn unchecked(
+    source: &Arc<Source>,
+    file: &File,
+    decls: &BTreeMap<&str, &Decl>,
+) -> Vec<Diagnostic> {
+    let mut walk = Walk { found: vec![], local: vec![] };
+    for decl in file.decls.iter().filter(|_| !decls.contains_key("assert")) {
+        walk.local.clear();
+        walk.decl(decl);
+    }
+    let uses = walk.found.into_iter().filter(|(name, _)| name == "assert");
+    let warning = |(_, span)| {
+        let d = Diagnostic::warning(Code::NoEffect, "the condition of `assert` is not checked");
+        d.at(source, span, "").help("check it outside, or return it as a further result")
+    };
+    uses.map(warning).collect()
+}
+
 /// Collects the names that a pattern binds.
 pub fn pattern_names(pat: &Pat, names: &mut Vec<(String, Span)>) {
     match &pat.kind {

@@ -6,7 +6,7 @@ use super::env::{Arg, Closure, Elab, FunVal};
 use super::infer::{Class, Ty};
 use super::ir::{Fun, Lit, Node, NodeKind};
 use super::subscripts::pattern;
-use crate::diag::{Code, Diagnostic, Span};
+use crate::diag::{Code, Span};
 use crate::lang::size::Size;
 use crate::lang::typed::{PadMode, Prim, ScalarOp, ScanKind, VarId};
 use crate::lang::types::ScalarType;
@@ -35,13 +35,6 @@ impl Taken<'_> {
 
 fn array(n: Size, element: Ty) -> Ty {
     Ty::Array(n, Rc::new(element))
-}
-
-/// Adds what to write where an operator of scalars is given rows.
-fn rows_hint(d: Diagnostic, name: &str) -> Diagnostic {
-    let name = name.trim_matches('`');
-    d.help(format!("the elements of the array are arrays; for each of them alone write `map ({name} (+) 0) xss`"))
-        .help(format!("to combine them element by element, write `{name} (map2 (+)) (replicate m 0) xss`"))
 }
 
 /// Adds what to do instead of a cut at a computed place.
@@ -214,10 +207,13 @@ impl<'a> Checker<'a> {
     fn operator(&mut self, t: &mut Taken<'a>, element: &Ty) -> Res<Fun> {
         let z = t.values.remove(0);
         let scalar = matches!(self.infer.shallow(&z.ty), Ty::Scalar(_) | Ty::Meta(_));
+        let start = z.span;
         let z = self.coerce(z, element, &t.place(0)).map_err(|Abort(d)| {
             let rows = scalar && matches!(self.infer.shallow(element), Ty::Array(..));
+            let array = if let [array] = t.values.as_slice() { Some(array.span) } else { None };
+            let places = (t.funs[0].span, start, array);
             Abort(d.map(|d| match rows {
-                true => Box::new(rows_hint(*d, &t.name)),
+                true => Box::new(self.with_rows(*d, element, &t.name, places)),
                 false => d,
             }))
         })?;
@@ -367,7 +363,15 @@ impl<'a> Checker<'a> {
             | Prim::MapWarp
             | Prim::MapLane => {
                 let (n, elements) = self.arrays(&t, 0)?;
-                let (fun, result) = self.fun(&t.funs[0], elements, &t.name)?;
+                let rows = elements.iter().any(|e| self.dimensions(e) > 0);
+                let made = self.fun(&t.funs[0], elements.clone(), &t.name);
+                let (fun, result) = made.map_err(|abort| match rows {
+                    true => {
+                        let f = (&*t.funs[0].fun, t.funs[0].span);
+                        self.map_of_rows(abort, &t.name, f, &elements, &t.values)
+                    }
+                    false => abort,
+                })?;
                 funs.push(fun);
                 array(n, result)
             }
@@ -586,14 +590,6 @@ impl<'a> Checker<'a> {
             return Ok(pattern(Prim::Replicate, vec![n], vec![one], ty, span));
         }
         self.coerce(constant, element, "the constant of `pad`")
-    }
-
-    /// Returns the number of a type's dimensions.
-    fn dimensions(&self, ty: &Ty) -> usize {
-        match self.infer.shallow(ty) {
-            Ty::Array(_, element) => 1 + self.dimensions(&element),
-            _ => 0,
-        }
     }
 
     fn rows(&mut self, row: Ty, t: &Taken<'a>) -> Res<(Size, Ty)> {

@@ -3,7 +3,9 @@
 use super::{Parse, Parser};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::lang::ast::{Pat, PatKind};
-use crate::lang::lexer::Tok;
+use crate::lang::lexer::{Tok, Token};
+
+const NO_ALTERNATIVES: &str = "there are no sum types: number the alternatives, and choose by `if tag == 0 then ... else ...`";
 
 impl Parser<'_> {
     /// Adds what to write in place of a token of another language that stands here.
@@ -11,10 +13,76 @@ impl Parser<'_> {
         let next = self.token_at(self.at + 1);
         match (self.tok(), next.tok) {
             (Tok::Sym("."), Tok::Sym(".")) if next.span.start == self.span().end => d.help(
-                "the numbers from 0 to `n - 1` are `iota n`, others a `map` of them: `map (+ 1) (iota n)`",
+                "a range has no step: the numbers from `a` to `b - 1` are `a..<b`, others a `map` of them: `map (* 2) (0..<n)`",
             ),
             (Tok::Word("then"), _) => d.help("a further condition is `else if c then ...`"),
+            (Tok::Sym("#"), _) => d.help(NO_ALTERNATIVES),
             _ => d,
+        }
+    }
+
+    /// Refuses a value that binds sizes or types, `let x [n] = e`.
+    pub(super) fn no_binders<T>(&mut self, pat: &Pat) -> Parse<T> {
+        let wanted = "a parameter, since a value binds no sizes or types";
+        let message = format!("expected {wanted}, found {}", self.found());
+        let d = Diagnostic::error(Code::Parse, message);
+        let d = d.at(self.source, self.span(), format!("expected {wanted}"));
+        self.fail(match (&pat.kind, self.tok()) {
+            (PatKind::Name(name), Tok::Sym("=" | "[")) => d.help(format!(
+                "an update is `let {name}[i] = e`, without a space and without a type"
+            )),
+            _ => d,
+        })
+    }
+
+    /// Refuses `match x case ...`.
+    pub(super) fn no_match(&mut self) -> Parse<()> {
+        let ahead = self.tokens.iter().skip(self.at).take(100);
+        let mut ahead = ahead.take_while(|t| !matches!(t.tok, Tok::Word("entry" | "def")));
+        let case = |t: &Token| t.tok == Tok::Ident && self.text(t.span) == "case";
+        if self.text(self.span()) != "match" || !ahead.any(case) {
+            return Ok(());
+        }
+        let d = Diagnostic::error(Code::Parse, "there is no `match`");
+        let d = d.at(self.source, self.span(), "");
+        let d = d.help("write `if x == 1 then ... else if x == 2 then ... else ...`; `let (a, b) = x in ...` takes a tuple apart");
+        self.fail(d.help(NO_ALTERNATIVES))
+    }
+
+    /// At `[`, refuses a slice behind an array and a space.
+    pub(super) fn no_slice_behind_space(&mut self) -> Parse<()> {
+        let before = self.token_at(self.at.wrapping_sub(1));
+        let behind_operand =
+            matches!(before.tok, Tok::Ident | Tok::Proj | Tok::Field | Tok::Sym(")" | "]" | "}"));
+        let Some(end) = self.closing().filter(|_| behind_operand) else { return Ok(()) };
+        let mut open = 0usize;
+        let slice = (self.at..end).any(|at| {
+            match self.token_at(at).tok {
+                Tok::Sym("(" | "[" | "{") => open += 1,
+                Tok::Sym(")" | "]" | "}") => open -= 1,
+                Tok::Sym(":") if open == 1 => return !self.is_type_at(at + 1),
+                _ => {}
+            }
+            false
+        });
+        if !slice {
+            return Ok(());
+        }
+        let span = self.span().to(self.token_at(end).span);
+        let message = "a slice follows its array without a space";
+        let d = Diagnostic::error(Code::Parse, message).at(self.source, span, "");
+        let array = if before.tok == Tok::Ident { self.text(before.span) } else { "a" };
+        let text = format!("remove the space: `{array}{}`", self.text(span));
+        self.fail(d.help(text))
+    }
+
+    /// Returns whether a type may begin at this token.
+    fn is_type_at(&self, at: usize) -> bool {
+        let token = self.token_at(at);
+        match token.tok {
+            Tok::Ident => self.is_type(self.text(token.span)),
+            Tok::Sym(symbol) => matches!(symbol, "(" | "[" | "{" | "*"),
+            _ => false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{failed, parse};
 use crate::diag::Source;
-use crate::lang::ast::{Expr, ExprKind};
+use crate::lang::ast::{Expr, ExprKind, Operator};
 use crate::lang::lexer::Number;
 use crate::lang::size::Size;
 use crate::lang::typed::ScalarOp;
@@ -21,7 +21,7 @@ fn of(e: &Expr) -> Option<Size> {
         ExprKind::Number(Number::Int(n), None) => Size::constant(i64::try_from(*n).ok()?),
         ExprKind::Paren(inner) => of(inner)?,
         ExprKind::Unary(ScalarOp::Neg, a) => of(a)?.neg(),
-        ExprKind::Binary(op, a, b) => {
+        ExprKind::Binary(Operator::Scalar(op), a, b) => {
             let (a, b) = (of(a)?, of(b)?);
             match op {
                 ScalarOp::Add => a.add(&b),

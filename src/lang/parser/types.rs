@@ -5,7 +5,9 @@
 
 use super::{Parse, Parser, Reported};
 use crate::diag::{Code, Diagnostic, Limits};
-use crate::lang::ast::{Expr, ExprKind, Name, TypeDecl, TypeExpr, TypeKind, UNKNOWN};
+use crate::lang::ast::{
+    Binders, Expr, ExprKind, Name, Pat, PatKind, TypeDecl, TypeExpr, TypeKind, UNKNOWN,
+};
 use crate::lang::lexer::Tok;
 use crate::lang::naming::{duplicate, nearest};
 use crate::lang::types::ScalarType;
@@ -117,6 +119,34 @@ impl Parser<'_> {
         Ok(Arc::new(TypeDecl { name, params, body, components, depth }))
     }
 
+    /// Binds the parameters of integer types that stand in a size of the signature, which began at this token.
+    pub(super) fn implicit_sizes(&self, signature: usize, params: &[Pat], binders: &mut Binders) {
+        let mut open = 0usize;
+        let mut mentioned = BTreeSet::new();
+        for token in &self.tokens[signature..self.at] {
+            match token.tok {
+                Tok::Sym("[") => open += 1,
+                Tok::Sym("]") => open = open.saturating_sub(1),
+                Tok::Ident if open > 0 => drop(mentioned.insert(self.text(token.span))),
+                _ => {}
+            }
+        }
+        for pat in params {
+            let (mut inner, mut integer) = (pat, false);
+            while let PatKind::Paren(p) | PatKind::Typed(p, _) = &inner.kind {
+                integer |= matches!(&inner.kind, PatKind::Typed(_, t) if matches!(t.kind, TypeKind::Scalar(s) if s.is_integer()));
+                inner = p;
+            }
+            if let PatKind::Name(name) = &inner.kind
+                && integer
+                && mentioned.contains(name.as_str())
+                && binders.sizes().all(|size| size.text != *name)
+            {
+                binders.unnamed.push(Name { text: name.clone(), span: inner.span });
+            }
+        }
+    }
+
     /// Parses `[n]`.
     pub(super) fn size_name(&mut self) -> Parse<Name> {
         self.expect("[", "before the name of a size")?;
@@ -213,6 +243,13 @@ impl Parser<'_> {
         }
         span.end = span.start;
         Ok(Expr { kind: ExprKind::Name(name), span, depth: 1 })
+    }
+
+    /// Returns whether this is the name of a type.
+    pub(super) fn is_type(&self, name: &str) -> bool {
+        scalar_or_vector(name).is_some()
+            || self.types.params.iter().any(|p| p.text == name)
+            || self.types.named.contains_key(name)
     }
 
     fn type_name(&mut self) -> Parse<TypeKind> {

@@ -34,6 +34,18 @@ fn layout() {
     assert_eq!(formatted(text), expected);
 }
 
+#[test]
+fn attributes_keep_their_place() {
+    for text in [
+        "#[inline] def f x = x\n",
+        "-- doc\n#[noinline]\n#[a] #[b] def f x = #[c] x  -- trailing\n",
+        "entry f [n] (xs: [n]f32) =\n  #[unroll] loop xs for i < 4 do #[sequential] map (#[c] abs) xs\n",
+        "entry f [n] (xs: [n]f32) =\n  #[unroll]\n  map sqrt xs\n",
+    ] {
+        assert_eq!(formatted(text), text);
+    }
+}
+
 /// Puts a comment after every token, and one on a line of its own before every token.
 #[test]
 fn comments_anywhere_are_kept() {

@@ -159,7 +159,28 @@ entry again (k: i32) (x: f32) (y: f32) = loop (x, y) for i < k do (y, x + f32.i3
 entry spiral (k: i32) =
   loop {x, y = b} = {y = 0f32, x = 1f32} for i < k do {x = x - b, y = x + b}
 ",
-    "entry lows [n] (xs: [n][8]f32) : [n][8]f32 =
+    "entry updates [n] (xs: [n][n]i32) (k: i32) : [n][n]i32 =
+  let xs[0, 1] = 5
+  let (a, b) = (xs[0], 1)
+  let a[1:3] = replicate 2 k in
+  loop xs for i < n do
+    let xs[i] = let a[i] = b in a
+    in xs with [:, 0] = map (// 2) a
+entry operators [n] (xs: [n]i32) (bs: [n]bool) : [2*n]i32 =
+  let ys = (i32.// 2) <| xs[0] %% 3 + 1 - xs[1] // 2
+  let f = map (+ ys) <-< map (3 >>>) >-> map1 (>>> 3)
+  let g = (++) (take 0 xs) >-> (take 0 xs ++) >-> (++ take 0 xs)
+  in g <| f <| map2 (\\x b -> if b then x else 0) xs (map (!) bs) ++ map (~) xs :> [2*n]i32
+entry casts [k] [n] (k: i32) (xs: [n]f32) : ([k]f32, [n + 1]i64, []f32) =
+  (take (i64.i32 k) (replicate (i64.i32 (2 * k)) xs[0]), exscan (+) 0 (iota (i32.i64 n + 1)),
+   xs[i64.i32 (k - 1):i64.u32 (u32.i64 (n - 1))])
+entry sized (k: i64) (n: i32) (xs: [n]f32) (q: i32) : ([k]f32, [n][q - 1]i32) =
+  let firsts (j: i64) (ys: []f32) : [j]f32 = take j ys -- its own size
+  in (firsts k (xs ++ replicate k 0), replicate n (iota (q - 1)))
+entry ranges [n] (xs: [n]i32) : ([n]i64, [2]i32, i32) =
+  let sum = loop s = 0 for i in 1...n - 1 do s + xs[i]
+  in (0..<n, map (xs[0] +) (3 ..< 2 + 3), sum)
+entry lows [n] (xs: [n][8]f32) : [n][8]f32 =
   mapGlb 1 (mapGlb 0 (mapSeq (\\x -> x + 1) >-> toGlobal (mapUnroll id)) >-> id) (map (split 8) xs) |> map join
 entry strides [n] (xs: [4*n]f32) : [4*n]f32 = xs |> reorderStride 4 |> toPrivate (mapSeq (+ 1)) |> scanSeq (+) 0
 entry its [n] (xs: [8*n]f32) : [n]f32 = iterateSeq 3 (split 2 >-> mapSeq (reduceSeq (+) 0)) xs

@@ -56,6 +56,10 @@ fn deep_nesting_is_an_error() {
     deep("", ".a");
     deep("", " with a = x");
     deep("x `f` ", "");
+    deep("f <| ", "");
+    deep("x ++ ", "");
+    deep("let x[0] = x in ", "");
+    deep("let x[", "] = x in x");
 }
 
 #[test]
@@ -189,6 +193,16 @@ fn word() -> impl Strategy<Value = String> {
         "[]",
         "f32.+",
         "99999999999999999999",
+        "++",
+        ">>>",
+        "<|",
+        ":>",
+        "//",
+        "let xs[0] =",
+        "match x case",
+        "#a",
+        "(!)",
+        "[1:",
     ];
     proptest::sample::select(words.to_vec()).prop_map(str::to_owned)
 }

@@ -1,0 +1,232 @@
+//! What to write instead, in the program's own words: conversions of numbers, and functions of scalars over arrays of arrays.
+
+use super::elab::{Abort, Checker};
+use super::env::{Arg, Elab, FunVal};
+use super::infer::{Class, Ty};
+use super::ir::{Lit, Node, NodeKind};
+use crate::diag::{Code, Diagnostic, Span};
+use crate::lang::ast::Decl;
+use crate::lang::prelude;
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+
+/// The advice for rows, where a function of the prelude combines scalars. Its use says what to write ([`in_use`]).
+const ROWS: &str = "the elements of the array are arrays";
+
+/// Returns a function with a pattern of the same name around it for each dimension but the first.
+fn nested(pattern: &str, f: &str, dimensions: usize) -> String {
+    (1..dimensions).fold(f.to_owned(), |f, _| format!("({pattern} {f})"))
+}
+
+/// Says in an error of a function of the prelude how its use `call` combines the elements of rows.
+pub fn in_use(d: &mut Diagnostic, call: Option<&str>, span: Span) {
+    match (d.help.iter_mut().find(|h| *h == ROWS), call) {
+        (Some(help), Some(call)) => {
+            *help = format!("{ROWS}; for each of them alone write `{call}`");
+        }
+        (Some(_), None) if !prelude::holds(span) => d.help.retain(|h| h != ROWS),
+        _ => {}
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// Returns a short text of the program, in a form that can be an argument.
+    fn excerpt(&self, span: Span) -> Option<String> {
+        let text = self.source.text.get(span.range())?;
+        let short = (1..=80).contains(&text.len()) && !text.contains('\n') && !text.contains("--");
+        let whole =
+            !text.contains(' ') || text.starts_with(['(', '[', '{']) && !text.contains(") ");
+        short.then(|| if whole { text.to_owned() } else { format!("({text})") })
+    }
+
+    /// Returns the call of a function of the prelude for each row of its last argument.
+    pub fn for_each_row(&self, decl: &Decl, args: &[Arg<'a>]) -> Option<String> {
+        let (Arg { elab: Elab::Value(array), span }, others) = args.split_last()? else {
+            return None;
+        };
+        if !prelude::holds(decl.name.span) || self.dimensions(&array.ty) < 2 {
+            return None;
+        }
+        let array = self.excerpt(*span)?;
+        let others = others.iter().map(|a| self.excerpt(a.span)).collect::<Option<Vec<_>>>()?;
+        let name = &decl.name.text;
+        Some(match others.as_slice() {
+            [] => format!("map {name} {array}"),
+            others => format!("map ({name} {}) {array}", others.join(" ")),
+        })
+    }
+
+    /// Adds what to write where an operator of scalars is given rows with these elements: the pattern's name, its operator,
+    /// its first value and, if these are all of its arguments, its array.
+    pub fn with_rows(
+        &self,
+        d: Diagnostic,
+        element: &Ty,
+        name: &str,
+        (op, z, array): (Span, Span, Option<Span>),
+    ) -> Diagnostic {
+        let name = name.trim_matches('`');
+        let (Some(op), Some(z)) = (self.excerpt(op), self.excerpt(z)) else { return d.help(ROWS) };
+        let (mut ty, mut lengths) = (element.clone(), vec![]);
+        while let Ty::Array(n, row) = self.infer.shallow(&ty) {
+            lengths.push(self.infer.show_size(&n));
+            ty = (*row).clone();
+        }
+        let array = array.map(|span| self.excerpt(span).unwrap_or_else(|| "xss".to_owned()));
+        let d = match &array {
+            Some(array) => {
+                let each = nested("map", &format!("({name} {op} {z})"), lengths.len());
+                d.help(format!("{ROWS}; for each of them alone write `map {each} {array}`"))
+            }
+            None => d.help(ROWS),
+        };
+        let filled = lengths.iter().rev().fold(z, |z, n| match n.as_str() {
+            "_" => format!("(replicate m {z})"),
+            n if n.contains(' ') => format!("(replicate ({n}) {z})"),
+            n => format!("(replicate {n} {z})"),
+        });
+        let whole = nested("map2", &op, lengths.len() + 1);
+        let array = array.unwrap_or_else(|| "...".to_owned());
+        d.help(format!(
+            "to combine them element by element, write `{name} {whole} {filled} {array}`"
+        ))
+    }
+
+    /// Adds what to write where `map` gives rows with these elements to a function of scalars.
+    pub fn map_of_rows(
+        &self,
+        Abort(d): Abort,
+        name: &str,
+        fun: (&FunVal<'a>, Span),
+        elements: &[Ty],
+        arrays: &[Node],
+    ) -> Abort {
+        let mut innermost = fun.0;
+        while let FunVal::Partial(f, _) = innermost {
+            innermost = f;
+        }
+        let scalar = matches!(innermost, FunVal::Builtin(b) if b.is_scalar())
+            || matches!(innermost, FunVal::SectionRight(..));
+        let dimensions: Vec<_> = elements.iter().map(|e| self.dimensions(e)).collect();
+        let first = dimensions.first().copied().unwrap_or(0);
+        let (name, f) = (name.trim_matches('`'), self.excerpt(fun.1));
+        let arrays = arrays.iter().map(|a| self.excerpt(a.span)).collect::<Option<Vec<_>>>();
+        let (Some(f), Some(arrays), true) = (f, arrays, scalar && first > 0) else {
+            return Abort(d);
+        };
+        Abort(d.map(|mut d| {
+            if d.code == Code::TypeMismatch && dimensions.iter().all(|n| *n == first) {
+                let (f, arrays) = (nested(name, &f, first + 1), arrays.join(" "));
+                d.help = vec![format!("the elements are arrays: write `{name} {f} {arrays}`")];
+            }
+            d
+        }))
+    }
+
+    /// Returns the text of an operand that is a name or a literal.
+    pub fn operand_text(&self, node: &Node) -> Option<&'a str> {
+        match node.kind {
+            NodeKind::Lit(_) => self.source.text.get(node.span.range()),
+            _ => self.written(node),
+        }
+    }
+
+    /// Adds how a scalar operation is applied to the elements of these operands, of which `arg` is an array.
+    pub fn with_elements(
+        &self,
+        d: Diagnostic,
+        op: ScalarOp,
+        arg: Span,
+        operands: &[(Option<&str>, Ty)],
+    ) -> Diagnostic {
+        d.help(match prelude::holds(arg) {
+            true => ROWS.to_owned(),
+            false => self.element_by_element(op, operands),
+        })
+    }
+
+    fn element_by_element(&self, op: ScalarOp, operands: &[(Option<&str>, Ty)]) -> String {
+        let f = match (op.infix(), op.function()) {
+            (Some((text, _)), _) => format!("({text})"),
+            (None, name) => name.unwrap_or("f").to_owned(),
+        };
+        let names = ["xs", "ys", "zs"];
+        let texts: Vec<&str> =
+            operands.iter().zip(names).map(|((text, _), name)| text.unwrap_or(name)).collect();
+        let dimensions: Vec<_> = operands.iter().map(|(_, ty)| self.dimensions(ty)).collect();
+        let (f, array, pattern, of) = match (op.infix(), dimensions.as_slice(), texts.as_slice()) {
+            (Some((op, _)), [0, of], [x, ys]) => {
+                (format!("({x} {op})"), (*ys).to_owned(), "map", *of)
+            }
+            (Some((op, _)), [of, 0], [xs, y]) => {
+                (format!("({op} {y})"), (*xs).to_owned(), "map", *of)
+            }
+            (_, [of], _) => (f, texts.join(" "), "map", *of),
+            (_, [of, ..], _) => {
+                (f, texts.join(" "), if texts.len() == 2 { "map2" } else { "map3" }, *of)
+            }
+            (_, [], _) => (f, "xs".to_owned(), "map", 1),
+        };
+        format!("apply it to every element: `{pattern} {} {array}`", nested(pattern, &f, of))
+    }
+
+    /// Returns the number of a type's dimensions.
+    pub fn dimensions(&self, ty: &Ty) -> usize {
+        match self.infer.shallow(ty) {
+            Ty::Array(_, element) => 1 + self.dimensions(&element),
+            _ => 0,
+        }
+    }
+
+    /// Returns how two numbers of different types become numbers of one type that has the values of both, as far as
+    /// there is one.
+    pub fn conversion(
+        &self,
+        a: (&Ty, Option<&'a str>),
+        b: (&Ty, Option<&'a str>),
+    ) -> Option<String> {
+        let number = |ty: &Ty| match self.infer.shallow(ty) {
+            Ty::Scalar(s) => Some(s).filter(|s| *s != ScalarType::Bool),
+            Ty::Meta(i) if self.infer.class(i) == Class::Float => Some(ScalarType::F32),
+            // A size.
+            Ty::Meta(i) if self.infer.class(i) == Class::Integer => Some(ScalarType::I32),
+            _ => None,
+        };
+        let (from_a, from_b) = (number(a.0)?, number(b.0)?);
+        let to = from_a.wider(from_b);
+        let name = |(ty, text): (&Ty, Option<&'a str>), other| match text {
+            Some(text) => text,
+            None if matches!(self.infer.shallow(ty), Ty::Meta(_)) => "n",
+            None if other == Some("x") => "y",
+            None => "x",
+        };
+        Some(match to == from_a {
+            _ if from_a == from_b => return None,
+            true => format!("convert it: `{to}.{from_b} {}`", name(b, a.1)),
+            false => format!("convert the first: `{to}.{from_a} {}`", name(a, b.1)),
+        })
+    }
+
+    /// Says that a number need not have a point, if the value is one that has.
+    pub fn without_point(d: Diagnostic, node: Option<&Node>) -> Diagnostic {
+        match node.map(|n| &n.kind) {
+            Some(NodeKind::Lit(Lit::Float(v))) if v.fract() == 0.0 => {
+                d.help(format!("or write the literal without a point: `{v}`"))
+            }
+            _ => d,
+        }
+    }
+
+    /// Adds that an index stands directly behind its array, if `index` is one behind a space.
+    pub fn with_index(&self, d: Diagnostic, array: Span, index: Span) -> Diagnostic {
+        let text = |span: Span| self.source.text.get(span.range()).unwrap_or_default();
+        let bracket = text(index).starts_with('[') && index.start > array.end;
+        match (bracket, self.excerpt(array).filter(|a| !a.contains(' '))) {
+            (false, _) => d,
+            (true, array) => {
+                let array = array.unwrap_or_else(|| "a".to_owned());
+                d.help(format!("an index has no space before it: `{array}{}`", text(index)))
+            }
+        }
+    }
+}
