@@ -213,8 +213,7 @@ impl Lowerer {
         let scan = |me: &mut Lowerer| {
             let total = me.from(&View::Elem(int(0)), &one)?;
             me.repeat(s.k, false, &mut |me, d| {
-                let before = leaf::bind(&total.view, me)?;
-                let before = me.from(&before, &one)?;
+                let before = me.from(&total.view, &one)?;
                 me.repeat(blocks, false, &mut |me, p| {
                     let at = p.times(s.k).add(d);
                     me.scanned(&total, &first, &at)
@@ -229,9 +228,9 @@ impl Lowerer {
         }
         self.each(blocks, &mut |me, p| {
             through(me, p, &mut |me, j, (place, counter)| {
-                let place = leaf::bind(&place, me)?;
-                me.store(&sum(place.expr()?, int(1)), &counter, &one)?;
-                me.put_in_place(s, j, &place, to)
+                let place = me.from(&place, &one)?;
+                me.store(&sum(place.view.expr()?, int(1)), &counter, &one)?;
+                me.put_in_place(s, j, &place.view, to)
             })
         })
     }
@@ -250,9 +249,10 @@ impl Lowerer {
     /// Adds an element to a total, and replaces it by the total before it.
     fn scanned(&mut self, total: &Storage, array: &Storage, at: &Index) -> Step<()> {
         let one = Shape::Elem(INT);
-        let here = leaf::bind(&array.view.at(at)?, self)?;
+        // A counter that is a register is copied, as it gets a new value.
+        let here = self.from(&array.view.at(at)?, &one)?;
         self.store(&total.view, &array.dest.at(at)?, &one)?;
-        self.store(&sum(total.view.expr()?, here.expr()?), &total.dest, &one)
+        self.store(&sum(total.view.expr()?, here.view.expr()?), &total.dest, &one)
     }
 
     /// Returns the bucket of element `j`.
