@@ -254,10 +254,10 @@ fn moved(
     let wanted = a.count * bytes(a);
     let requests = a.count / s.lanes;
     // What several accesses of a work-item touch in common is fetched once.
-    let distinct = |footprint: f64, cache: f64| match k.streaks.get(a.streak) {
+    let distinct = |of_group: bool, cache: f64| match k.streaks.get(a.streak) {
         Some(streak) if !a.store => {
-            let scalar = real(a.elem_bytes.max(1));
-            streak.distinct(a.width, footprint / scalar, cache / scalar)
+            let most = cache / real(a.elem_bytes.max(1));
+            streak.distinct(a.width, &a.loops(of_group, streak.step), most)
         }
         _ => 1.0,
     };
@@ -284,8 +284,8 @@ fn moved(
     let wait = (1.0 - first) * near + first * (gone * far + (1.0 - gone) * shared);
     Moved {
         asked: requests * p.lines * line,
-        common: common * distinct(a.group_footprint, l.near_bytes),
-        far: if l.fits { 0.0 } else { a.footprint * p.waste * distinct(a.footprint, l.last_bytes) },
+        common: common * distinct(true, l.near_bytes),
+        far: if l.fits { 0.0 } else { a.footprint * p.waste * distinct(false, l.last_bytes) },
         // A group waits for its busiest work-item.
         waiting: if a.store { 0.0 } else { scalars(a) * each * a.uneven * wait },
     }

@@ -95,6 +95,7 @@ mod tests {
             lanes: vec![],
             loop_stride: Some(0),
             walk: vec![(Some(1), count)],
+            of_group: vec![count],
             streak: 0,
             home_stride: Some(1),
             along: 1,

@@ -61,6 +61,8 @@ pub struct Access {
     /// distance in scalars between iterations (`None` if not constant) and the number of
     /// iterations.
     pub walk: Vec<(Option<i64>, f64)>,
+    /// The number of iterations of each of these loops that one work-group executes.
+    pub of_group: Vec<f64>,
     /// Index of its streak in [`KernelProfile::streaks`].
     pub streak: usize,
     /// Distance in scalars between iterations of the innermost loop around it that is not unrolled,
@@ -68,6 +70,35 @@ pub struct Access {
     pub home_stride: Option<i64>,
     /// Number of such accesses that a compiler can vectorise; see [`KernelProfile::ops`].
     pub along: usize,
+}
+
+impl Access {
+    /// Returns the loops around the access, or those of a group: the distance between iterations in scalars, and the number
+    /// of iterations, the greatest distance first. Loops whose iterations are consecutive are one loop. If a distance is not constant, it
+    /// is one loop that takes a step of its streak at a time.
+    pub fn loops(&self, of_group: bool, step: i64) -> Vec<(i64, f64)> {
+        let counts = self.walk.iter().zip(&self.of_group);
+        let counts =
+            counts.map(|((stride, n), group)| (*stride, if of_group { *group } else { *n }));
+        let moving = counts.filter(|(stride, n)| *stride != Some(0) && *n > 1.0);
+        let loops: Option<Vec<(i64, f64)>> =
+            moving.map(|(stride, n)| Some((stride?.saturating_abs(), n))).collect();
+        let Some(mut loops) = loops else {
+            let touched = if of_group { self.group_footprint } else { self.footprint };
+            let places = touched / real(self.elem_bytes.max(1) * self.width.max(1));
+            return vec![(step.max(1), places.max(1.0))];
+        };
+        loops.sort_by_key(|(stride, _)| *stride);
+        let mut out: Vec<(i64, f64)> = vec![];
+        for (stride, n) in loops {
+            match out.last_mut() {
+                Some((step, count)) if signed(*step) * *count == signed(stride) => *count *= n,
+                _ => out.push((stride, n)),
+            }
+        }
+        out.reverse();
+        out
+    }
 }
 
 /// Accesses whose indices differ only by a constant: those of an unrolled loop.
@@ -105,26 +136,23 @@ impl Streak {
         1 + places.windows(2).take_while(|w| w[1] == w[0] + 1).count()
     }
 
-    /// Returns how many of the scalars that the accesses touch are different, as a share of their sum. Each access
-    /// touches `touched` scalars, `width` at a time. Accesses further than `most` scalars apart do not count as
-    /// touching the same, since a cache does not hold what lies between.
-    pub fn distinct(&self, width: usize, touched: f64, most: f64) -> f64 {
+    /// Returns how many of the scalars that the accesses touch are different, as a share of their sum. Each access is in
+    /// these [`loops`](Access::loops), and touches `width` scalars at a time. Accesses further than `most` scalars apart do
+    /// not count as touching the same, since a cache does not hold what lies between.
+    pub fn distinct(&self, width: usize, loops: &[(i64, f64)], most: f64) -> f64 {
         let lanes = i64::try_from(width.max(1)).unwrap_or(1);
         let all: BTreeSet<i64> =
             self.places.iter().flat_map(|p| (0..lanes).map(move |k| p + k)).collect();
         let sum = real(self.places.len() * width.max(1));
-        if self.step == 0 || touched <= 0.0 {
+        if self.step == 0 {
             return real(all.len()) / sum.max(1.0);
         }
-        // The places of one lane are a step apart; those of another lane are among them if the distance is a
-        // multiple of the step, apart from the ends.
-        let extent = (touched / real(width.max(1)) * signed(self.step)).max(1.0);
         let mut last: BTreeMap<i64, i64> = BTreeMap::new();
         let mut different = 0.0;
         for place in all {
             different += match last.insert(place.rem_euclid(self.step), place) {
                 Some(before) if signed(place - before) <= most => {
-                    (signed(place - before) / extent).min(1.0)
+                    1.0 - overlap(place - before, loops)
                 }
                 _ => 1.0,
             };
@@ -213,6 +241,21 @@ pub struct Profile {
     pub launches: Vec<f64>,
     /// Bytes of inputs and results, each counted once.
     pub bytes: f64,
+}
+
+/// Returns the share of the places of an access that an access at this distance touches, too. The places are sums of multiples of the
+/// loops' distances, which are given with the numbers of iterations, the greatest first. The distance is written as such a
+/// sum: it leads out of a loop's range at as many iterations as its factor there says.
+fn overlap(distance: i64, loops: &[(i64, f64)]) -> f64 {
+    let (mut rest, mut share) = (distance, 1.0);
+    for (step, iterations) in loops {
+        let factor = (signed(rest) / signed(*step)).round();
+        share *= (1.0 - factor.abs() / iterations).max(0.0);
+        #[expect(clippy::cast_possible_truncation, reason = "at most the distance")]
+        let factor = factor as i64;
+        rest -= factor * step;
+    }
+    if rest == 0 { share } else { 0.0 }
 }
 
 fn real(n: usize) -> f64 {
@@ -641,16 +684,16 @@ impl Walk<'_> {
             .filter(|(_, id, _)| i.has_data() || i.mentions(*id))
             .map(|l| l.2)
             .product();
+        let of_group = |kind, trips: f64| match kind {
+            LoopKind::Wrg(_) => 1.0,
+            LoopKind::Glb(d) => trips.min(real(self.kernel.group[usize::from(d)])),
+            LoopKind::Lcl(_) | LoopKind::Seq | LoopKind::Warp | LoopKind::Lane => trips,
+        };
         let (mut in_group, mut in_item) = (1.0, 1.0);
         for (kind, _, trips) in
             self.loops.iter().filter(|(_, id, _)| i.has_data() || i.mentions(*id))
         {
-            let of_group = match kind {
-                LoopKind::Wrg(_) => 1.0,
-                LoopKind::Glb(d) => trips.min(real(self.kernel.group[usize::from(*d)])),
-                LoopKind::Lcl(_) | LoopKind::Seq | LoopKind::Warp | LoopKind::Lane => *trips,
-            };
-            in_group *= of_group;
+            in_group *= of_group(*kind, *trips);
             if *kind == LoopKind::Seq {
                 in_item *= trips;
             }
@@ -667,8 +710,8 @@ impl Walk<'_> {
             let (lo, hi) = within.range();
             signed(hi) - signed(lo) + real(width)
         };
-        let of_group = (in_group * real(width)).min(in_span(true)).min(touched);
-        let of_item = (in_item * real(width)).min(in_span(false)).min(of_group);
+        let group_touches = (in_group * real(width)).min(in_span(true)).min(touched);
+        let item_touches = (in_item * real(width)).min(in_span(false)).min(group_touches);
         let place = i.constant();
         let next = self.streaks.len();
         let key = (mem, store, width, i.sub(&Index::from(place)));
@@ -689,12 +732,13 @@ impl Walk<'_> {
             lanes_held: self.lanes_held(),
             array_bytes: len * real(bytes),
             footprint: touched * real(bytes),
-            group_footprint: of_group * real(bytes),
-            item_footprint: of_item * real(bytes),
+            group_footprint: group_touches * real(bytes),
+            item_footprint: item_touches * real(bytes),
             item_stride: stride(item.map(|l| l.1)),
             lanes: item.and_then(|l| lanes(along, l.1, l.2)).unwrap_or_default(),
             loop_stride: stride(innermost.map(|l| l.1)),
             walk: self.loops.iter().rev().map(|(_, id, n)| (stride(Some(*id)), *n)).collect(),
+            of_group: self.loops.iter().rev().map(|(kind, _, n)| of_group(*kind, *n)).collect(),
             streak,
             home_stride: stride(self.body),
             along: 1,
@@ -831,6 +875,7 @@ fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::access;
     use super::*;
 
     #[test]
@@ -841,18 +886,37 @@ mod tests {
 
     #[test]
     fn accesses_that_overlap_touch_the_same() {
-        let of = |places: &[i64], step, width, touched, most| {
-            Streak { places: places.to_vec(), step }.distinct(width, touched, most)
+        let of = |places: &[i64], step, width, loops: &[(i64, f64)], most| {
+            Streak { places: places.to_vec(), step }.distinct(width, loops, most)
         };
         // Neighbours in a long array: `a[i]`, `a[i + 1]`, `a[i + 2]`.
-        assert!((of(&[0, 1, 2], 1, 1, 1e6, 1e3) - 1.0 / 3.0).abs() < 1e-5);
+        let long = [(1, 1e6)];
+        assert!((of(&[0, 1, 2], 1, 1, &long, 1e3) - 1.0 / 3.0).abs() < 1e-5);
         // The parts of a row of four, and the first parts of the next row.
-        assert_eq!(of(&[0, 1, 2, 3], 4, 1, 1e6, 1e3), 1.0);
-        assert!((of(&[0, 4, 8, 12], 8, 4, 1e6, 1e3) - 0.5).abs() < 1e-5);
+        assert_eq!(of(&[0, 1, 2, 3], 4, 1, &[(4, 1e6)], 1e3), 1.0);
+        assert!((of(&[0, 4, 8, 12], 8, 4, &[(8, 1e6)], 1e3) - 0.5).abs() < 1e-5);
         // Planes that are further apart than a cache is large, or than they are long.
-        assert_eq!(of(&[0, 4096], 1, 1, 1e6, 1e3), 1.0);
-        assert_eq!(of(&[0, 4096], 1, 1, 1024.0, 1e6), 1.0);
+        assert_eq!(of(&[0, 4096], 1, 1, &long, 1e3), 1.0);
+        assert_eq!(of(&[0, 4096], 1, 1, &[(1, 1024.0)], 1e6), 1.0);
         // The same place twice.
-        assert_eq!(of(&[7, 7], 0, 1, 1.0, 1e6), 0.5);
+        assert_eq!(of(&[7, 7], 0, 1, &[], 1e6), 0.5);
+        // The neighbours beside of an element of rows of 64, and above; the latter is compared with the former.
+        let rows = [(64, 32.0), (1, 64.0)];
+        let wanted = (1.0 + 1.0 / 64.0 + 1.0 / 32.0 + 1.0 / 64.0) / 3.0;
+        assert!((of(&[0, 1, 64], 1, 1, &rows, 1e6) - wanted).abs() < 1e-3);
+        // Eight rows that a loop has been unrolled over lie between those of its iterations.
+        let unrolled: Vec<i64> = (0..8).map(|k| 64 * k).collect();
+        assert_eq!(of(&unrolled, 4, 4, &[(512, 32.0), (4, 16.0)], 1e6), 1.0);
+    }
+
+    #[test]
+    fn loops_with_consecutive_iterations_are_one() {
+        let a = Access {
+            walk: vec![(Some(0), 9.0), (Some(1), 16.0), (Some(16), 4.0), (Some(1024), 8.0)],
+            of_group: vec![9.0, 16.0, 4.0, 1.0],
+            ..access(Mem::Global(0), false, 4608.0)
+        };
+        assert_eq!(a.loops(false, 1), [(1024, 8.0), (1, 64.0)]);
+        assert_eq!(a.loops(true, 1), [(1, 64.0)]);
     }
 }

@@ -232,6 +232,7 @@ mod tests {
         let a = Access {
             footprint: 4.0 * count,
             walk: walk.iter().map(|(s, t)| (Some(*s), *t)).collect(),
+            of_group: walk.iter().map(|w| w.1).collect(),
             ..access(Mem::Global(0), false, count)
         };
         let streak = Streak { places: places.to_vec(), ..Streak::default() };

@@ -123,9 +123,12 @@ impl Lowerer {
     fn fits(&self, s: Sorting, t: &Tiles) -> bool {
         let stage = Shape::Array(if t.staged { t.len() } else { 0 }, Box::new(s.elem.clone()));
         let tables = [counts(s.k), counts(s.k), counts(s.k), stage];
-        let all = memory(t.items, t.share, t.widest()).iter().chain(&tables).fold(0usize, |sum, shape| {
-            sum.saturating_add(bytes(shape).next_multiple_of(ARRAY_ALIGNMENT))
-        });
+        let all = memory(t.items, t.share, t.widest())
+            .iter()
+            .chain(&tables)
+            .fold(0usize, |sum, shape| {
+                sum.saturating_add(bytes(shape).next_multiple_of(ARRAY_ALIGNMENT))
+            });
         all <= self.options.device.local_mem_bytes
     }
 
