@@ -46,6 +46,7 @@ mod natural;
 mod nests;
 mod parts;
 mod patterns;
+mod row_sums;
 mod sides;
 mod sizes;
 mod tables;
@@ -215,7 +216,8 @@ fn forms_of(body: &Ex, env: &mut SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Res
 
 /// Returns the normal form of a term, and its forms for few rows, for long products and for scans of long columns.
 fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>, TypeError> {
-    let term = natural::views_first(term)
+    let term = row_sums::flat(term)
+        .and_then(|t| natural::views_first(&t))
         .and_then(|t| together::reductions_together(&t))
         .and_then(|t| natural::views_first(&t))
         .and_then(|t| batches::cut(&t, env))

@@ -1,0 +1,69 @@
+//! Reductions of the reductions of rows, as one reduction of all elements:
+//! `reduce op z . map (reduce op z . f)` becomes `reduce op z . join . map f`.
+//!
+//! A group that computes such a value has few rows, which are long: its work-items would take a row each. This is only done
+//! in the function of a map. Outside of maps, rules cut a reduction into parts, and rows are good parts. A row that meets what all
+//! rows share, as in a product of matrices, stays a row.
+
+use super::build::{self, Built};
+use crate::calculus::term::{MapKind, Op, Term};
+
+/// Returns the term with the nested reductions in the functions of its maps as one each.
+///
+/// # Errors
+/// Never for a well-typed term; building the parts repeats the type checks.
+pub(super) fn flat(t: &Term) -> Built {
+    within(t, false)
+}
+
+fn within(t: &Term, in_map: bool) -> Built {
+    let mut done = Term::id(&t.ty().dom);
+    for f in t.chain().into_iter().rev() {
+        let is_map = matches!(f.op(), Op::Map(_));
+        let args = f.args().iter().map(|a| within(a, in_map || is_map));
+        let f = f.with_args(args.collect::<Result<Vec<_>, _>>()?)?;
+        if in_map && let Some(elements) = elements(&f, &done) {
+            let rows = done.chain()[0].sizes()[0].clone();
+            let all = build::mapped(&rows, &elements, &build::rest(&done)?)?;
+            let all = build::view(Op::Join, &all)?;
+            done = build::apply(f.op().clone(), &[], f.args().to_vec(), &all)?;
+            continue;
+        }
+        done = build::compose(&f, &done)?;
+    }
+    Ok(done)
+}
+
+/// Returns what gives the elements of each row, if `total` combines the reductions of rows with which `before` ends.
+fn elements(total: &Term, before: &Term) -> Option<Vec<Term>> {
+    let chain = before.chain();
+    let (rows, source) = chain.split_first()?;
+    if !matches!(total.op(), Op::Reduce(_)) || *rows.op() != Op::Map(MapKind::Plain) {
+        return None;
+    }
+    let inner = rows.args()[0].chain();
+    let (sum, elements) = inner.split_first()?;
+    let same = sum.op() == total.op() && sum.args() == total.args();
+    // Rows that meet an array which they share are rows of a product.
+    let shared = source.first().is_some_and(|f| match f.op() {
+        Op::Distl | Op::Distr => {
+            let pair = build::halves(&f.ty().dom);
+            pair.is_ok_and(|(a, b)| if *f.op() == Op::Distl { a } else { b }.has_array())
+        }
+        Op::Cross => true,
+        _ => false,
+    });
+    (same && !shared && elements.iter().all(is_of_elements)).then(|| elements.to_vec())
+}
+
+/// Whether a factor computes of each element, or arranges the parts of a row.
+fn is_of_elements(f: &Term) -> bool {
+    match f.op() {
+        Op::Map(MapKind::Plain) => !build::reduces(f) && !f.args()[0].ty().cod.has_array(),
+        Op::Zip | Op::Unzip | Op::Distl | Op::Distr => true,
+        Op::Id | Op::Fst | Op::Snd | Op::Compose | Op::Fork | Op::Bimap => {
+            f.args().iter().all(|a| a.chain().iter().all(is_of_elements))
+        }
+        _ => false,
+    }
+}
