@@ -27,12 +27,6 @@ pub(super) fn reductions_apart(t: &Term, env: &SizeEnv) -> Result<Option<Term>, 
 fn within(t: &Term, outer: u64, env: &SizeEnv) -> Built {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
-        if *f.op() == Op::Unzip
-            && let Some(sides) = unzipped(&done)?
-        {
-            done = sides;
-            continue;
-        }
         let f = match f.op() {
             Op::Map(MapKind::Plain) if reduces(&f) => {
                 let n = &f.sizes()[0];
@@ -54,20 +48,6 @@ fn within(t: &Term, outer: u64, env: &SizeEnv) -> Built {
         done = build::compose(&f, &done)?;
     }
     Ok(done)
-}
-
-/// Returns `bimap (map f) (map g)` of `map (bimap f g) . zip`, which is unzipped: what is computed of different arrays is apart.
-fn unzipped(t: &Term) -> Result<Option<Term>, TypeError> {
-    let chain = t.chain();
-    let [map, zip, before @ ..] = &chain[..] else { return Ok(None) };
-    let both = map.args().first().filter(|f| *f.op() == Op::Bimap);
-    let (Op::Map(MapKind::Plain), Op::Zip, Some(both)) = (map.op(), zip.op(), both) else {
-        return Ok(None);
-    };
-    let [f, g] = [0, 1].map(|k| build::map(MapKind::Plain, &map.sizes()[0], &both.args()[k]));
-    let sides = build::bimap(&nests::perfect_nest(&f?)?, &nests::perfect_nest(&g?)?)?;
-    let before = if before.is_empty() { Term::id(&zip.ty().dom) } else { Term::of_chain(before)? };
-    build::compose(&sides, &before).map(Some)
 }
 
 /// Builds `map f` of `n` rows, cut after each factor of `f` that reduces. What other factors compute of the elements is computed
