@@ -33,6 +33,7 @@ mod elements;
 mod enter;
 mod fission;
 mod flat;
+mod group_loops;
 mod hoist;
 mod interchange;
 mod invariant;
@@ -214,7 +215,8 @@ fn forms_of(body: &Ex, env: &mut SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Res
     normal_forms(&term, env).map_err(|e| inner_problem(&e.0, body.span))
 }
 
-/// Returns the normal form of a term, and its forms for few rows, for long products and for scans of long columns.
+/// Returns the normal form of a term, and its forms for few rows, for long products, for scans of long columns
+/// and for loops with a small state.
 fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>, TypeError> {
     let term = row_sums::flat(term)
         .and_then(|t| natural::views_first(&t))
@@ -231,7 +233,9 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         Some(columns) => parts::products_in_parts(&columns, env)?.or(Some(columns)),
         None => None,
     };
-    Ok(std::iter::once(term).chain(apart).chain(parts).chain(columns).collect())
+    let in_groups = group_loops::in_groups(&term, env)?;
+    let others = [apart, parts, columns, in_groups].into_iter().flatten();
+    Ok(std::iter::once(term.clone()).chain(others).collect())
 }
 
 /// An error at a place.
