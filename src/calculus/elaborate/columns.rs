@@ -198,8 +198,8 @@ fn in_parts(f: &Term, before: &Term, env: &mut SizeEnv) -> Result<Option<Term>, 
         }
         _ => (f.args()[0].chain(), before.clone()),
     };
-    let pairs = inner.windows(2).enumerate();
-    let found = pairs.filter_map(|(at, two)| Some((at, Columns::of(&two[0], &two[1])?))).next();
+    let mut pairs = inner.windows(2).enumerate();
+    let found = pairs.find_map(|(at, two)| Some((at, Columns::of(&two[0], &two[1])?)));
     let Some((at, columns)) = found else { return Ok(None) };
     let w = &inner[at].sizes()[0];
     let matrix = columns.rows(w, &Term::of_chain(&inner[at + 1..])?)?.chain();
