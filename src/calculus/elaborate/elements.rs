@@ -13,6 +13,7 @@
 //! A product of matrices by index, `generate n (\i -> generate m (\j -> reduce (+) 0 (generate k (\p -> a[i][p] * b[p][j]))))`,
 //! becomes one of the rows of `a` and the columns of `b`.
 
+use super::branches::cannot_fail;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::hoist;
 use super::interchange::named;
@@ -60,12 +61,14 @@ impl Elements<'_> {
             };
             let (i, n) = (*i, n.clone());
             let inner = bound_in(f);
+            let safe = unconditional(&f.body);
             let mut read = vec![];
             indexed(&f.body, &mut |array, at| {
+                let element = Kind::Index(Box::new(array.clone()), Box::new(at.clone()));
                 let fits =
                     at.kind == Kind::Var(i) && is_read(array) && inner.is_disjoint(&array.free());
+                let fits = fits && (cannot_fail(array) || safe.contains(&element));
                 if fits && !read.iter().any(|(a, _): &(Ex, Ex)| a.kind == array.kind) {
-                    let element = Kind::Index(Box::new(array.clone()), Box::new(at.clone()));
                     read.extend(
                         array.element_type().map(|t| (array.clone(), Ex::new(element, t, at.span))),
                     );
@@ -108,9 +111,7 @@ impl Elements<'_> {
         let mut read: Vec<(Ex, Ex, Ex)> = vec![];
         // Arrays of which other places that depend on the counter are read: stencils keep their indices.
         let mut stencils = vec![];
-        // A place in a branch or a loop may be out of range where it is not read.
-        let mut safe = vec![];
-        unconditional(&f.body, &mut |e| safe.push(e));
+        let safe = unconditional(&f.body);
         indexed(&f.body, &mut |array, at| {
             let Some(row) = array.element_type().filter(|t| !t.is_scalar()) else { return };
             let whole = places.iter().rev().fold(at.clone(), |mut whole, (name, value)| {
@@ -129,7 +130,7 @@ impl Elements<'_> {
             let closed = is_read(array) && inner.is_disjoint(&array.free());
             let element = Kind::Index(Box::new(array.clone()), Box::new(at.clone()));
             let moves = whole.kind != Kind::Var(i) && whole.is_pure_scalar();
-            if alone && closed && moves && safe.iter().any(|e| e.kind == element) {
+            if alone && closed && moves && safe.contains(&element) {
                 read.push((array.clone(), whole, Ex::new(element, row, at.span)));
             } else if closed {
                 stencils.push(array.kind.clone());
@@ -185,6 +186,10 @@ impl Elements<'_> {
             let Some(at) = at.filter(|at| is_read(rows) && inner.is_disjoint(&at.free())) else {
                 continue;
             };
+            let element = Kind::Index(Box::new(p.value(at.span)), Box::new(at.clone()));
+            if !matches!(at.kind, Kind::Lit(_)) && !unconditional(&f.body).contains(&element) {
+                continue;
+            }
             let Ty::Array(_, t) = &one else { continue };
             if mentions(&f.body, row) != places {
                 continue;
@@ -193,7 +198,6 @@ impl Elements<'_> {
             let Some(columns) = columns else { continue };
             let Some(column) = columns.element_type() else { continue };
             let name = named(t, self.fresh);
-            let element = Kind::Index(Box::new(p.value(at.span)), Box::new(at.clone()));
             f.body.replace(&Ex::new(element, (**t).clone(), at.span), &name.value(at.span));
             *rows = Ex::new(Kind::Index(Box::new(columns), Box::new(at)), column, span);
             *p = name;
@@ -246,15 +250,17 @@ fn indexed<'e>(e: &'e Ex, f: &mut dyn FnMut(&'e Ex, &'e Ex)) {
     e.parts().into_iter().for_each(|(_, part)| indexed(part, f));
 }
 
-/// Calls `f` on every expression that is computed whatever the data are: outside branches and the steps of loops.
-fn unconditional<'e>(e: &'e Ex, f: &mut dyn FnMut(&'e Ex)) {
-    f(e);
+/// Returns the elements that are read whatever the data are: outside branches and the steps of loops. Another place may be out of
+/// range where it is not read.
+fn unconditional(e: &Ex) -> Vec<Kind> {
     let always = match e.kind {
         Kind::If(..) | Kind::While(..) => 1,
         Kind::For(..) => 2,
         _ => usize::MAX,
     };
-    e.parts().into_iter().take(always).for_each(|(_, part)| unconditional(part, f));
+    let own = matches!(e.kind, Kind::Index(..)).then(|| e.kind.clone());
+    let parts = e.parts().into_iter().take(always);
+    own.into_iter().chain(parts.flat_map(|(_, part)| unconditional(part))).collect()
 }
 
 /// Collects the names of scalars with what they stand for, the outer ones first.
