@@ -100,10 +100,13 @@ impl Slice {
                     continue;
                 }
                 Binding::Let(v, _) | Binding::Counter(v, _) | Binding::Element { var: v, .. }
-                    if !own || !needed.iter().any(|(n, _)| n == v) =>
+                    if !needed.iter().any(|(n, _)| n == v) =>
                 {
                     continue;
                 }
+                // The name of a constant is no random value.
+                Binding::Let(_, e) if !own && !is_closed(e) => continue,
+                Binding::Counter(..) | Binding::Element { .. } if !own => continue,
                 Binding::Counter(v, t) => {
                     slice.parameter(*v, t, Draw::Counter);
                     needed.retain(|(n, _)| n != v);
@@ -262,4 +265,11 @@ pub(super) fn small_sizes(rng: &mut Rng, entry: &Entry, given: &Sizes) -> Sizes 
 
 pub(super) fn expr(kind: ExprKind, ty: Type) -> Expr {
     Expr { kind, ty, span: Span::default() }
+}
+
+/// Whether an expression has the same value everywhere.
+fn is_closed(e: &Expr) -> bool {
+    let mut found = vec![];
+    free(e, &mut found);
+    found.is_empty()
 }

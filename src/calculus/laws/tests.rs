@@ -371,3 +371,13 @@ fn initial_values_that_change_elements_are_combined_with_results() {
         assert_eq!(begun(text).1, 0, "{text}");
     }
 }
+
+/// Where the program makes no elements at small sizes, random ones are tried, but with its own initial value.
+#[test]
+fn a_constant_with_a_name_is_no_random_value() {
+    passes(
+        "entry f [n] (xs: [n]f32) : (f32, i32) =
+  let q = (replicate n (replicate n (2f32, 0)))[:, 19]
+  in q |> reduce_comm (\\(a, i) (b, j) -> if a > b || (a == b && i <= j) then (a, i) else (b, j)) (f32.lowest, i32.highest)",
+    );
+}
