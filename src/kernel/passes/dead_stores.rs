@@ -80,13 +80,15 @@ fn read(p: &Program) -> BTreeSet<usize> {
     }
 }
 
-/// Returns the registers that expressions read, and those that atomic operations set.
+/// Returns the registers that expressions read, and those that atomic operations or values with a check set, which stay.
 fn registers(b: &Block) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     for s in b {
         s.visit(&mut |s| {
-            if let Stmt::Atomic(update, ..) = s {
-                found.extend(update.register().map(|r| r.id));
+            match s {
+                Stmt::Atomic(update, ..) => found.extend(update.register().map(|r| r.id)),
+                Stmt::Decl(r, _) | Stmt::Set(r, _) if may_report(s) => drop(found.insert(r.id)),
+                _ => {}
             }
             s.exprs(&mut |e| {
                 e.visit(&mut |e| {
