@@ -6,11 +6,12 @@
 //! also read large arrays.
 
 use super::build::{self, Built};
+use super::loops_out::scalars_of_arrays;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 
-/// Most scalars of a state.
+/// Most scalars of the arrays of a state.
 const SMALL: u64 = 1 << 12;
 
 /// Returns the term with its loops with a small state in a work-group each; `None` if there are none.
@@ -41,16 +42,7 @@ fn within(t: &Term, env: &SizeEnv) -> Built {
     Ok(done)
 }
 
-/// Whether a state has arrays, and few scalars in all.
+/// Whether a state has arrays, and these have few scalars in all.
 fn is_small(state: &Ty, env: &SizeEnv) -> bool {
-    state.has_array() && scalars(state, env).is_some_and(|n| n <= SMALL)
-}
-
-fn scalars(ty: &Ty, env: &SizeEnv) -> Option<u64> {
-    match ty {
-        Ty::Array(n, of) => n.eval(env).ok()?.checked_mul(scalars(of, env)?),
-        Ty::Pair(a, b) => scalars(a, env)?.checked_add(scalars(b, env)?),
-        Ty::Unit => Some(0),
-        _ => Some(1),
-    }
+    state.has_array() && scalars_of_arrays(state, env) <= SMALL
 }

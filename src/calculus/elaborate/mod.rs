@@ -235,7 +235,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
     };
     let in_groups = group_loops::in_groups(&term, env)?;
     let others = [apart, parts, columns, in_groups].into_iter().flatten();
-    Ok(std::iter::once(term.clone()).chain(others).collect())
+    Ok(std::iter::once(term).chain(others).collect())
 }
 
 /// An error at a place.

@@ -255,7 +255,8 @@ fn moved(
     let requests = a.count / s.lanes;
     // What several accesses of a work-item touch in common is fetched once.
     let distinct = |of_group: bool, cache: f64| match k.streaks.get(a.streak) {
-        Some(streak) if !a.store => {
+        // A single access has nothing in common with others.
+        Some(streak) if !a.store && (a.width > 1 || streak.places.len() > 1) => {
             let most = cache / real(a.elem_bytes.max(1));
             streak.distinct(a.width, &a.loops(of_group, streak.step), most)
         }

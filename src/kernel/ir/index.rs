@@ -181,7 +181,7 @@ impl Index {
             let is_div = |a: &Atom| matches!(a, Atom::Div(y, m) if m == k && y == x);
             let upper =
                 self.terms.iter().filter(|(_, c)| **c == whole).find_map(|(b, _)| match b {
-                    Atom::Mod(y, m) if y.is_atom(&is_div) => {
+                    Atom::Mod(y, m) if y.as_quotient() == Some((x, *k)) => {
                         Some((b, Index::atom(Atom::Mod(x.clone(), k.saturating_mul(*m)))))
                     }
                     b => is_div(b).then(|| (b, (**x).clone())),
@@ -194,14 +194,6 @@ impl Index {
             }
         }
         self
-    }
-
-    /// Whether the index is one atom, for which `is` holds.
-    fn is_atom(&self, is: &dyn Fn(&Atom) -> bool) -> bool {
-        let mut terms = self.terms.iter();
-        self.constant == 0
-            && terms.next().is_some_and(|(a, c)| *c == 1 && is(a))
-            && terms.next().is_none()
     }
 
     /// Returns `x` and `k` if the index is the quotient `x / k`.
