@@ -39,6 +39,12 @@ const FOREIGN: &[(&[&str], &str)] = &[
         &["inf", "infinity", "INFINITY", "nan", "NaN", "pi", "PI", "M_PI"],
         "constants have the name of their type in front: `f32.inf`, `f32.nan`, `f32.pi`",
     ),
+    (&["mean", "average", "avg"], "a mean is `sum xs / f32.i32 (length xs)`"),
+    (
+        &["max_value", "min_value", "maxBound", "minBound", "inf_neg"],
+        "the ends of a type are `i32.highest` and `i32.lowest`",
+    ),
+    (&["epsilon", "eps"], "write the number: `1.1920929e-7f32`, `2.220446049250313e-16f64`"),
     (&["ln"], "the natural logarithm is `log`"),
     (&["fabs", "absolute"], "the absolute value is `abs`"),
     (&["powf", "power", "powi"], "a power is `x ** y`"),

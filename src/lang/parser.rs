@@ -27,7 +27,7 @@ type Parse<T> = Result<T, Reported>;
 
 /// Parses a file. Returns everything that could be parsed, even if there are errors.
 pub fn parse(source: &Arc<Source>) -> (File, Vec<Diagnostic>) {
-    let (file, _, diagnostics) = parse_tokens(source);
+    let (file, _, diagnostics) = parse_at(source, 0, false);
     (file, diagnostics)
 }
 
@@ -36,13 +36,13 @@ pub fn failed(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.severity == Severity::Error)
 }
 
-/// Like [`parse`], but also returns the tokens and comments.
+/// Like [`parse`], but also returns the tokens and comments. If the file imports others, any name may be one of their types.
 pub fn parse_tokens(source: &Arc<Source>) -> (File, Lexed, Vec<Diagnostic>) {
-    parse_at(source, 0)
+    parse_at(source, 0, true)
 }
 
-/// Like [`parse_tokens`], for a text whose first byte has the place `base`.
-pub fn parse_at(source: &Arc<Source>, base: usize) -> (File, Lexed, Vec<Diagnostic>) {
+/// Like [`parse_tokens`], for a text whose first byte has the place `base`. If the file is `alone`, its imports are not in the text.
+pub fn parse_at(source: &Arc<Source>, base: usize, alone: bool) -> (File, Lexed, Vec<Diagnostic>) {
     let most = Limits::DEFAULT.program_bytes;
     if source.text.len() > most {
         let message = format!("the program has {} bytes, more than {most}", source.text.len());
@@ -68,6 +68,7 @@ pub fn parse_at(source: &Arc<Source>, base: usize) -> (File, Lexed, Vec<Diagnost
         diagnostics,
     };
     parser.types = parser.named_types();
+    parser.types.elsewhere = alone && lexed.tokens.iter().any(|t| t.tok == Tok::Word("import"));
     let file = parser.file();
     let mut diagnostics = parser.diagnostics;
     diagnostics.sort();
@@ -426,6 +427,7 @@ impl Parser<'_> {
         while self.eat(",") {
             out.push(self.subscript()?);
         }
+        self.no_range()?;
         self.expect("]", "after the index")?;
         let depths = out.iter().flat_map(Subscript::parts).map(|e| e.depth).collect();
         Ok((out, depths))

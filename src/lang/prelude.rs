@@ -15,7 +15,7 @@ const TEXT: &str = include_str!("prelude.pat");
 const BASE: usize = 2 * Limits::DEFAULT.program_bytes;
 
 static DECLS: LazyLock<BTreeMap<String, Decl>> = LazyLock::new(|| {
-    let (file, ..) = parser::parse_at(&Source::new("prelude.pat", TEXT), BASE);
+    let (file, ..) = parser::parse_at(&Source::new("prelude.pat", TEXT), BASE, false);
     file.decls.into_iter().map(|d| (d.name.text.clone(), d)).collect()
 });
 

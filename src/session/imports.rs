@@ -48,9 +48,7 @@ struct Joined {
 impl Joined {
     /// Adds a file and what it imports. `open` are the files that are being added, this one last.
     fn add(&mut self, source: &Arc<Source>, imported: bool, open: &mut Vec<PathBuf>) -> Result<()> {
-        let (file, tokens, mut diagnostics) = parser::parse_tokens(source);
-        // Types of other files are known in the joined text only.
-        diagnostics.retain(|d| d.code != Code::UnknownName);
+        let (file, tokens, diagnostics) = parser::parse_tokens(source);
         if parser::failed(&diagnostics) {
             return Err(Failure(diagnostics));
         }

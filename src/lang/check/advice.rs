@@ -123,11 +123,12 @@ impl<'a> Checker<'a> {
         }))
     }
 
-    /// Returns the text of an operand that is a name or a literal.
-    pub fn operand_text(&self, node: &Node) -> Option<&'a str> {
+    /// Returns the text of an operand as an argument, if the program has it.
+    pub fn operand_text(&self, node: &Node) -> Option<String> {
         match node.kind {
-            NodeKind::Lit(_) => self.source.text.get(node.span.range()),
-            _ => self.written(node),
+            _ if self.dimensions(&node.ty) > 0 => self.written(node).map(str::to_owned),
+            NodeKind::Var(_) => self.written(node).map(str::to_owned),
+            _ => self.excerpt(node.span).filter(|_| !prelude::holds(node.span)),
         }
     }
 
@@ -137,7 +138,7 @@ impl<'a> Checker<'a> {
         d: Diagnostic,
         op: ScalarOp,
         arg: Span,
-        operands: &[(Option<&str>, Ty)],
+        operands: &[(Option<String>, Ty)],
     ) -> Diagnostic {
         d.help(match prelude::holds(arg) {
             true => ROWS.to_owned(),
@@ -145,15 +146,30 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn element_by_element(&self, op: ScalarOp, operands: &[(Option<&str>, Ty)]) -> String {
+    fn element_by_element(&self, op: ScalarOp, operands: &[(Option<String>, Ty)]) -> String {
         let f = match (op.infix(), op.function()) {
             (Some((text, _)), _) => format!("({text})"),
             (None, name) => name.unwrap_or("f").to_owned(),
         };
         let names = ["xs", "ys", "zs"];
-        let texts: Vec<&str> =
-            operands.iter().zip(names).map(|((text, _), name)| text.unwrap_or(name)).collect();
+        let texts: Vec<&str> = operands
+            .iter()
+            .zip(names)
+            .map(|((text, _), name)| text.as_deref().unwrap_or(name))
+            .collect();
         let dimensions: Vec<_> = operands.iter().map(|(_, ty)| self.dimensions(ty)).collect();
+        if let ([a, b], [x, y]) = (dimensions.as_slice(), texts.as_slice())
+            && a != b
+            && *a.min(b) > 0
+        {
+            let each = nested("map2", &f, *a.min(b));
+            let (rows, array) = match a > b {
+                true => (format!("(\\row -> map2 {each} row {y})"), x),
+                false => (format!("(\\row -> map2 {each} {x} row)"), y),
+            };
+            let rows = nested("map", &rows, a.abs_diff(*b));
+            return format!("apply it to the elements of every row: `map {rows} {array}`");
+        }
         let (f, array, pattern, of) = match (op.infix(), dimensions.as_slice(), texts.as_slice()) {
             (Some((op, _)), [0, of], [x, ys]) => {
                 (format!("({x} {op})"), (*ys).to_owned(), "map", *of)
@@ -180,30 +196,26 @@ impl<'a> Checker<'a> {
 
     /// Returns how two numbers of different types become numbers of one type that has the values of both, as far as
     /// there is one.
-    pub fn conversion(
-        &self,
-        a: (&Ty, Option<&'a str>),
-        b: (&Ty, Option<&'a str>),
-    ) -> Option<String> {
+    pub fn conversion(&self, a: (&Ty, Option<String>), b: (&Ty, Option<String>)) -> Option<String> {
         let number = |ty: &Ty| match self.infer.shallow(ty) {
-            Ty::Scalar(s) => Some(s).filter(|s| *s != ScalarType::Bool),
+            Ty::Scalar(s) => Some(s),
             Ty::Meta(i) if self.infer.class(i) == Class::Float => Some(ScalarType::F32),
             // A size.
             Ty::Meta(i) if self.infer.class(i) == Class::Integer => Some(ScalarType::I32),
             _ => None,
         };
         let (from_a, from_b) = (number(a.0)?, number(b.0)?);
-        let to = from_a.wider(from_b);
-        let name = |(ty, text): (&Ty, Option<&'a str>), other| match text {
-            Some(text) => text,
-            None if matches!(self.infer.shallow(ty), Ty::Meta(_)) => "n",
-            None if other == Some("x") => "y",
-            None => "x",
+        let to = if from_a == ScalarType::Bool { from_b } else { from_a.wider(from_b) };
+        let name = |(ty, text): (&Ty, Option<String>), other: Option<&str>| match (text, other) {
+            (Some(text), _) => text,
+            (None, _) if matches!(self.infer.shallow(ty), Ty::Meta(_)) => "n".to_owned(),
+            (None, Some("x")) => "y".to_owned(),
+            (None, _) => "x".to_owned(),
         };
         Some(match to == from_a {
             _ if from_a == from_b => return None,
-            true => format!("convert it: `{to}.{from_b} {}`", name(b, a.1)),
-            false => format!("convert the first: `{to}.{from_a} {}`", name(a, b.1)),
+            true => format!("convert it: `{to}.{from_b} {}`", name(b, a.1.as_deref())),
+            false => format!("convert the first: `{to}.{from_a} {}`", name(a, b.1.as_deref())),
         })
     }
 

@@ -534,7 +534,7 @@ impl<'a> Checker<'a> {
                 return Err(self.bad_operand(op, class, &arg, &written));
             }
             let (arg_span, found) = (arg.span, self.infer.show(&arg.ty));
-            let other = (arg.ty.clone(), self.written(&arg));
+            let other = (arg.ty.clone(), self.operand_text(&arg));
             let literal = matches!(arg.kind, NodeKind::Lit(_)).then(|| arg.clone());
             let integer = matches!(self.infer.shallow(&arg.ty), Ty::Scalar(s) if s.is_integer());
             match (self.coerce(arg, &operand, &format!("an operand of `{name}`")), &first) {
@@ -555,7 +555,7 @@ impl<'a> Checker<'a> {
                     if let Some(label) = d.labels.first_mut() {
                         label.text = format!("this is {found}");
                     }
-                    let first_text = written.first().and_then(|(text, _)| *text);
+                    let first_text = written.first().and_then(|(text, _)| text.clone());
                     match self.conversion((&operand, first_text), (&other.0, other.1)) {
                         Some(help) => {
                             d = d.help(help);
@@ -598,22 +598,31 @@ impl<'a> Checker<'a> {
         op: ScalarOp,
         class: Class,
         arg: &Node,
-        operands: &[(Option<&str>, Ty)],
+        operands: &[(Option<String>, Ty)],
     ) -> Abort {
         let name = builtins::op_name(op);
         let found = self.infer.show(&arg.ty);
         let message = format!("`{name}` takes {}, but this is {found}", class.describe());
         let d = self.error(Code::TypeMismatch, message, arg.span);
+        let text = || self.operand_text(arg).unwrap_or_else(|| "x".to_owned());
+        let number = |(_, ty): &(Option<String>, Ty)| match self.infer.shallow(ty) {
+            Ty::Scalar(s) => Some(s).filter(|s| *s != ScalarType::Bool),
+            _ => None,
+        };
         match self.infer.shallow(&arg.ty) {
             Ty::Array(..) => self.with_elements(d, op, arg.span, operands),
             Ty::Scalar(s) if class == Class::Float && s.is_integer() => {
-                d.help(format!("convert it: `f32.{s} {}`", self.written(arg).unwrap_or("x")))
+                d.help(format!("convert it: `f32.{s} {}`", text()))
             }
             Ty::Scalar(s) if name == "^" && s.is_float() => d.help("a power is `x ** y`"),
             Ty::Meta(_) if name == "^" => d.help("a power is `x ** y`"),
             Ty::Scalar(ScalarType::Bool) if name == "~" => d.help("the negation of `bool` is `!`"),
+            Ty::Scalar(ScalarType::Bool) if class == Class::Number => {
+                let to = operands.iter().find_map(number).unwrap_or(ScalarType::I32);
+                d.help(format!("convert it: `{to}.bool {}`", text()))
+            }
             Ty::Scalar(s) if matches!(class, Class::Integer | Class::Bits) && s.is_float() => {
-                d.help(format!("convert it: `i32.{s} {}`", self.written(arg).unwrap_or("x")))
+                d.help(format!("convert it: `i32.{s} {}`", text()))
             }
             _ => d,
         }

@@ -627,7 +627,7 @@ impl<'a> Checker<'a> {
             return Ok((self.coerce(a, &ty, "the first value")?, b));
         }
         let ty = a.ty.clone();
-        let (found, texts) = (b.ty.clone(), (self.written(&a), self.written(&b)));
+        let (found, texts) = (b.ty.clone(), (self.operand_text(&a), self.operand_text(&b)));
         let b = self.coerce(b, &ty, what).map_err(|Abort(d)| {
             Abort(d.map(|mut d| {
                 if let Some(help) = self.conversion((&ty, texts.0), (&found, texts.1)) {
@@ -896,23 +896,31 @@ impl<'a> Checker<'a> {
         let message = "a size must be known before the program runs";
         let d = self.error(Code::TypeMismatch, message, node.span)
             .note("sizes are numbers, size names, and their sums, differences, products and exact quotients");
-        let name = match node.kind {
-            // In a function of the prelude, the place does not tell the name.
-            NodeKind::Var(v) if self.params.contains(&v) => {
-                self.names.get(v.0 as usize).map(String::as_str)
-            }
-            _ => self.written(node),
+        let name = match (&node.kind, self.parameter(node)) {
+            (NodeKind::Var(_), None) => self.written(node),
+            (_, name) => name,
         };
         match (&node.kind, name) {
             (NodeKind::Scalar(ScalarOp::Cast(to), _), _) if to.is_integer() && to.bytes() < 4 => {
                 d.help(format!("`{to}` does not have all lengths; convert to `i32` or `i64`"))
             }
-            (NodeKind::Var(_), Some(k)) => d.help(format!(
+            (_, Some(k)) => d.help(format!(
                 "if `{k}` is a parameter, declare it as a size, too: `[{k}] ({k}: i64)`"
             )),
             _ => d,
         }
         .into()
+    }
+
+    /// Returns the name of the first parameter in arithmetic. In a function of the prelude, the place does not tell it.
+    fn parameter(&self, node: &Node) -> Option<&str> {
+        match &node.kind {
+            NodeKind::Var(v) if self.params.contains(v) => {
+                self.names.get(v.0 as usize).map(String::as_str)
+            }
+            NodeKind::Scalar(_, nodes) => nodes.iter().find_map(|n| self.parameter(n)),
+            _ => None,
+        }
     }
 }
 

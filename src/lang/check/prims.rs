@@ -228,6 +228,10 @@ impl<'a> Checker<'a> {
     /// Checks the first accumulator and the operator of a fold from the left: `op : acc -> a -> acc`.
     fn fold(&mut self, t: &mut Taken<'a>, element: &Ty) -> Res<(Fun, Ty)> {
         let z = t.values.remove(0);
+        let array = if let [array] = t.values.as_slice() { Some(array.span) } else { None };
+        let places = (t.funs[0].span, z.span, array);
+        let scalar = matches!(self.infer.shallow(&z.ty), Ty::Scalar(_) | Ty::Meta(_))
+            && matches!(&*t.funs[0].fun, FunVal::Builtin(b) if b.is_scalar());
         let what = format!("the result of the operator of {}", t.name);
         let attempt = |this: &mut Self, z: Node| {
             let acc = z.ty.clone();
@@ -238,7 +242,16 @@ impl<'a> Checker<'a> {
         };
         // A scalar may be given as the first value of a vector accumulator.
         let (fun, acc, z) = match self.vector_width(element) {
-            None => attempt(self, z)?,
+            None => attempt(self, z).map_err(|Abort(d)| {
+                let rows = scalar && matches!(self.infer.shallow(element), Ty::Array(..));
+                Abort(d.map(|mut d| match rows {
+                    true => {
+                        d.help.clear();
+                        Box::new(self.with_rows(*d, element, &t.name, places))
+                    }
+                    false => d,
+                }))
+            })?,
             Some(width) => {
                 let snapshot = self.snapshot();
                 let mut done = attempt(self, z.clone());

@@ -49,6 +49,17 @@ impl Parser<'_> {
         self.fail(d.help(NO_ALTERNATIVES))
     }
 
+    /// Behind an index, refuses a range, which slices of other languages have.
+    pub(super) fn no_range(&mut self) -> Parse<()> {
+        let dots = (self.tok(), self.token_at(self.at + 1).tok) == (Tok::Sym("."), Tok::Sym("."));
+        if !dots && !matches!(self.tok(), Tok::Sym("..<" | "...")) {
+            return Ok(());
+        }
+        let d = Diagnostic::error(Code::Parse, "an index is no range");
+        let d = d.at(self.source, self.span(), "");
+        self.fail(d.help("a slice is `a[i:j]`, with the elements `i` to `j - 1`"))
+    }
+
     /// At `[`, refuses a slice behind an array and a space.
     pub(super) fn no_slice_behind_space(&mut self) -> Parse<()> {
         let before = self.token_at(self.at.wrapping_sub(1));

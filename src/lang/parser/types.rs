@@ -25,6 +25,8 @@ pub(super) struct Types {
     pub unnamed: Option<Vec<Name>>,
     /// Every name in the text.
     names: BTreeSet<String>,
+    /// Whether a name without a declaration may be a type of a file that is imported.
+    pub elsewhere: bool,
 }
 
 /// What is known of a declaration.
@@ -264,11 +266,26 @@ impl Parser<'_> {
             return Ok(TypeKind::Param(text));
         }
         let Some((at, _)) = self.types.named.get(&text) else {
+            if self.types.elsewhere {
+                return self.imported_type(text);
+            }
             let names = ScalarType::ALL.map(ScalarType::name).join(", ");
             let d = Diagnostic::error(Code::UnknownName, format!("there is no type `{text}`"));
             let d = d.at(self.source, span, "not a type");
             let known = self.types.named.keys().map(String::as_str);
-            let d = match nearest(&text, known) {
+            let of_other_languages = match text.to_lowercase().as_str() {
+                "int" | "integer" => Some("i32"),
+                "long" => Some("i64"),
+                "float" | "real" => Some("f32"),
+                "double" => Some("f64"),
+                "half" => Some("f16"),
+                "byte" | "char" => Some("u8"),
+                "boolean" => Some("bool"),
+                _ => None,
+            };
+            let known = known.chain(ScalarType::ALL.map(ScalarType::name));
+            let near = || nearest(&text, known).filter(|_| text.len() > 1);
+            let d = match of_other_languages.or_else(near) {
                 Some(near) => d.help(format!("did you mean `{near}`?")),
                 None => d,
             };
@@ -289,6 +306,21 @@ impl Parser<'_> {
             return self.fail(d.help(format!("write `{text} {}`", params.join(""))));
         }
         Ok(TypeKind::Named(decl, sizes))
+    }
+}
+
+impl Parser<'_> {
+    /// Parses the name of a type that an imported file declares, with its sizes. Nobody asks what it stands for.
+    fn imported_type(&mut self, text: String) -> Parse<TypeKind> {
+        let name = Name { text: text.clone(), span: self.span() };
+        let body = TypeExpr { kind: TypeKind::Param(text), span: self.span() };
+        self.advance();
+        let mut sizes = vec![];
+        while self.is("[") {
+            sizes.push(self.size()?);
+        }
+        let decl = TypeDecl { name, params: vec![], body, components: 1, depth: 1 };
+        Ok(TypeKind::Named(Arc::new(decl), sizes))
     }
 }
 

@@ -174,7 +174,7 @@ const ADVICE: &[(&str, &str)] = &[
     ("xss [:, 1]", "`xss[:, 1]`"),
     ("(map sqrt xs) [1:]", "`a[1:]`"),
     ("map2 (\\i x -> i + x) is xs", "convert the first: `f32.i32 i`"),
-    ("map (\\i -> i + 1u8) is", "convert it: `i32.u8 x`"),
+    ("map (\\i -> i + 1u8) is", "convert it: `i32.u8 1u8`"),
     ("map (\\i -> 1u32 + i) is", "convert the first: `i32.u32 1u32`"),
     ("map (\\i -> i + 1i64) is", "convert the first: `i64.i32 i`"),
     ("map (\\i -> i * 2.0) is", "without a point: `2`"),
@@ -185,6 +185,16 @@ const ADVICE: &[(&str, &str)] = &[
     ("let xs [0] = 1 in xs", "`let xs[i] = e`"),
     ("take (i64.i32 is[0]) xs", "mask with"),
     ("take (i8.i32 n) xs", "`i8` does not have all lengths"),
+    ("map (\\y -> y + is[0] * 2) xs", "convert it: `f32.i32 (is[0] * 2)`"),
+    ("sum xs / length xs", "convert it: `f32.i32 (length xs)`"),
+    ("xss * xs", "`map (\\row -> map2 (*) row xs) xss`"),
+    ("reduceSeq (+) 0 xss", "`map (reduceSeq (+) 0) xss`"),
+    ("xs[0] + (is[0] > 1)", "convert it: `f32.bool (is[0] > 1)`"),
+    ("xs[1..<4]", "a slice is `a[i:j]`"),
+    ("xs[1..4]", "a slice is `a[i:j]`"),
+    ("map (\\(x: float) -> x) xs", "did you mean `f32`?"),
+    ("map (\\(x: f23) -> x) xs", "did you mean `f32`?"),
+    ("mean xs", "`sum xs / f32.i32 (length xs)`"),
 ];
 
 #[test]

@@ -47,6 +47,17 @@ fn attributes_keep_their_place() {
 }
 
 /// Puts a comment after every token, and one on a line of its own before every token.
+/// The formatter sees one file, so a type may be one of an imported file.
+#[test]
+fn types_of_other_files_are_kept() {
+    let text =
+        "import \"points\"\n\nentry f [n] (ps: [n]point) (g: grid [n]) : [n]f32 =\n  map (.x) ps\n";
+    assert_eq!(formatted(text), text);
+    let alone = text.replace("import \"points\"\n\n", "");
+    let failure = format(&Source::new("p.pat", alone)).expect_err("no such type").to_string();
+    assert!(failure.contains("there is no type `point`"), "{failure}");
+}
+
 #[test]
 fn comments_anywhere_are_kept() {
     for program in PROGRAMS {
