@@ -2,21 +2,20 @@
 //!
 //! Extraction keeps a few dozen terms of a program, and each term has a few hundred values for its tiles. Where a program has
 //! several stages, these are combinations of stages and values, and the best of each stage may meet only in one that was not
-//! kept. The times of stages add up. So new candidates join the stages that take the least time. If each stage is one kernel, its
-//! time is known; otherwise it follows from the times of all kernels of the combinations that are known. Only stages that read and
-//! give the same values take each other's places: two candidates may cut a program at different places between the same types.
+//! kept. The times of stages add up. So each stage is timed by itself ([`Joiner::alone`]), and new candidates join the stages
+//! that take the least time. A stage in a loop counts as often as the loop runs. Only stages that read and give the same values
+//! take each other's places: two candidates may cut a program at different places between the same types.
 //!
-//! A candidate without kernels may be so for one of its stages. The others get a time in the company of the best
-//! ([`Joiner::untimed`]).
-//!
-//! A stage has more values for its tiles than there are candidates with it. So other values are tried for the stages that take
-//! most of the time of the best candidate ([`Joiner::other_values`]).
+//! The times of the kernels of whole candidates are more exact, and measurements give only these. If each stage of a candidate is
+//! one kernel, it gets the time of the kernel.
 
 use super::{Candidate, search, stages, written_out};
-use crate::calculus::size::SizeEnv;
-use crate::calculus::term::Term;
+use crate::calculus::size::{SizeEnv, Sym};
+use crate::calculus::term::{Op, Term, TypeError};
+use crate::calculus::ty::Ty;
+use crate::diag::on_all_cores;
 use indexmap::{IndexMap, IndexSet};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The values for the tiles of each stage as it stands in a compact term, most promising first.
@@ -26,36 +25,56 @@ pub type StageValues = HashMap<Term, Vec<SizeEnv>>;
 const BEST: usize = 6;
 /// Most candidates that are joined.
 const JOINED: usize = 24;
-/// Stages of one place for which other values are tried, and most values that are tried at a time for each of them.
-const FORMS: usize = 3;
-const VALUES: usize = 12;
-/// Share of a candidate's time from which other values are tried for a stage.
-const MUCH: f64 = 0.15;
-/// Steps in which the shares of stages are found.
-const STEPS: usize = 40;
+/// Assumed number of iterations of a loop that ends by a condition.
+const ITERATIONS: f64 = 16.0;
 
-/// A stage with the values of its tiles, as it stands in a compact term: its symbols are not renamed.
+/// What is timed by itself in a round: how many forms of the stage at a place, those with the least times first, with which of
+/// their values, and the share of a candidate's time from which a place has a part in the round.
+struct Round {
+    forms: usize,
+    values: std::ops::Range<usize>,
+    share: f64,
+}
+
+/// Later rounds try further values for fewer forms.
+const ROUNDS: [Round; 3] = [
+    Round { forms: usize::MAX, values: 0..2, share: 0.0 },
+    Round { forms: 8, values: 2..8, share: 0.02 },
+    Round { forms: 3, values: 8..32, share: 0.1 },
+];
+
+/// A stage as it stands in a compact term: its symbols are not renamed.
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Stage {
     part: Term,
-    values: SizeEnv,
-    /// Its least known time in microseconds, if it is one kernel.
-    us: Option<f64>,
+    /// The values of its tiles, in order.
+    values: Vec<(Sym, u64)>,
 }
 
 impl Stage {
-    /// Returns a text that equal stages with equal values share.
-    fn text(&self) -> String {
-        let mut values: Vec<_> = self.values.iter().collect();
+    fn of(part: Term, values: &SizeEnv) -> Stage {
+        let mut values: Vec<_> = values.iter().map(|(s, v)| (s.clone(), *v)).collect();
         values.sort();
-        let values: Vec<String> = values.iter().map(|(s, v)| format!("{s}={v}")).collect();
-        format!("{} {}", self.part, values.join(" "))
+        Stage { part, values }
     }
 }
 
-/// The different stages that read and give the same values, by text.
-type Place = IndexMap<String, Stage>;
+/// The different stages that read and give the same values, with the least known time of each in microseconds. It is infinite if
+/// no kernels can be generated.
+type Place = IndexMap<Stage, Option<f64>>;
+
+/// A stage as a program of its own.
+#[derive(Clone)]
+pub struct Alone {
+    stage: Stage,
+    /// The term, which reads inputs in place of what the stages before it give.
+    pub term: Term,
+    /// The value of every symbol.
+    pub env: SizeEnv,
+}
 
 /// Candidates that differ in their stages alone.
+#[derive(Clone)]
 struct Family {
     frame: Term,
     /// The form of the program that the first of them was found as, and what their stages read and give.
@@ -63,71 +82,183 @@ struct Family {
     values: Arc<[String]>,
     /// Where each stage stands, as an index into [`Joiner::places`].
     places: Vec<usize>,
-    /// The stages in the order in which the host runs them; `None` if it runs some of them in a loop.
+    /// The stages in the order in which the host runs them first; `None` if it chooses between some of them.
     order: Option<Vec<usize>>,
-    /// The stages of each candidate as indices into its places, with its times if it has kernels.
-    known: Vec<(Vec<usize>, Option<Times>)>,
+    /// How often the host runs each stage.
+    runs: Vec<f64>,
+    /// The stages of each candidate that was looked at, as indices into its places.
+    known: IndexSet<Vec<usize>>,
 }
 
-/// The times of a candidate, in microseconds.
-struct Times {
-    all: f64,
-    /// The time of each stage, if each is one kernel.
-    stages: Option<Vec<f64>>,
-}
-
-/// The stages of candidates whose times are known.
-#[derive(Default)]
+/// The stages of candidates.
+#[derive(Clone, Default)]
 pub struct Joiner {
     /// The stages, by what they read and give.
     places: IndexMap<String, Place>,
-    families: IndexMap<String, Family>,
-    /// The stages that [`Joiner::untimed`] gave, with their places.
-    tried: HashSet<(usize, Term)>,
+    families: IndexMap<(Term, Arc<[String]>), Family>,
+}
+
+/// A candidate taken apart.
+struct Apart {
+    frame: Term,
+    parts: Vec<Term>,
+}
+
+impl Apart {
+    /// Returns `None` for a candidate that has not several stages with symbols of their own.
+    fn of(c: &Candidate) -> Option<Apart> {
+        let (frame, parts) = stages::frame(&c.compact).ok()?;
+        if parts.len() < 2 || parts.len() != c.stages.len() {
+            return None;
+        }
+        let apart = stages::apart(&c.compact).ok()?;
+        (!stages::share_symbols(&apart.parts)).then_some(Apart { frame, parts })
+    }
 }
 
 impl Joiner {
-    /// Adds a candidate with the times of its kernels in microseconds, in the order in which they run, if it has kernels. Leaves
-    /// it out if it has not several stages with symbols of their own.
-    pub fn add(&mut self, c: &Candidate, kernels_us: Option<&[f64]>) {
-        let Ok((frame, parts)) = stages::frame(&c.compact) else { return };
-        if parts.len() < 2 || parts.len() != c.stages.len() {
-            return;
+    /// Adds the stages of candidates, each with the values that it has there. `dims` gives the values of the program's dimensions.
+    pub fn introduce(&mut self, candidates: &[&Candidate], dims: &SizeEnv) {
+        let apart = on_all_cores(candidates, |c| Apart::of(c));
+        for (c, apart) in candidates.iter().zip(apart) {
+            if let Some(apart) = apart {
+                self.enter(c, apart, dims);
+            }
         }
-        let Ok(apart) = stages::apart(&c.compact) else { return };
-        if stages::share_symbols(&apart.parts) {
-            return;
-        }
-        let (mut places, mut choice) = (vec![], vec![]);
-        for (k, (part, at)) in parts.into_iter().zip(c.stages.iter()).enumerate() {
-            let entry = self.places.entry(at.clone());
-            places.push(entry.index());
-            let stage = Stage { values: stages::values_at(&part, k, &c.env), part, us: None };
-            let entry = entry.or_default().entry(stage.text());
-            choice.push(entry.index());
-            entry.or_insert(stage);
-        }
-        let family =
-            self.families.entry(format!("{frame} {}", c.stages.join(" "))).or_insert_with(|| {
-                let order = stages::order(&frame);
-                let (form, values, known) = (c.form, c.stages.clone(), vec![]);
-                Family { frame, form, values, places, order, known }
-            });
-        let times =
-            kernels_us.map(|us| Times { all: us.iter().sum(), stages: family.of_stages(us) });
-        let own = times.iter().flat_map(|t| t.stages.iter().flatten());
-        for ((place, i), us) in family.places.iter().zip(&choice).zip(own) {
-            let known = &mut self.places[*place][*i].us;
-            *known = Some(known.map_or(*us, |least| least.min(*us)));
-        }
-        family.known.push((choice, times));
     }
 
-    /// Returns candidates that join stages of those added, best first. `dims` gives the values of the program's dimensions.
+    /// Adds a candidate that was looked at, with the times of its kernels in microseconds, in the order in which they run first,
+    /// if it has kernels.
+    pub fn add(&mut self, c: &Candidate, kernels_us: Option<&[f64]>, dims: &SizeEnv) {
+        let Some(apart) = Apart::of(c) else { return };
+        let (family, choice) = self.enter(c, apart, dims);
+        let family = &mut self.families[family];
+        let own = kernels_us.and_then(|us| family.of_stages(us));
+        for ((place, i), us) in family.places.iter().zip(&choice).zip(own.into_iter().flatten()) {
+            let known = &mut self.places[*place][*i];
+            *known = Some(known.map_or(us, |least| least.min(us)));
+        }
+        family.known.insert(choice);
+    }
+
+    /// Returns the family of a candidate and its stages.
+    fn enter(&mut self, c: &Candidate, apart: Apart, dims: &SizeEnv) -> (usize, Vec<usize>) {
+        let Apart { frame, parts } = apart;
+        let (mut places, mut choice) = (vec![], vec![]);
+        let numbers = stages::numbers(&parts);
+        for ((part, at), k) in parts.into_iter().zip(c.stages.iter()).zip(numbers) {
+            let place = self.places.entry(at.clone());
+            places.push(place.index());
+            let values = stages::values_at(&part, k, &c.env);
+            let entry = place.or_default().entry(Stage::of(part, &values));
+            choice.push(entry.index());
+            entry.or_insert(None);
+        }
+        let entry = self.families.entry((frame.clone(), c.stages.clone()));
+        let family = entry.index();
+        entry.or_insert_with(|| Family {
+            order: stages::order(&frame),
+            runs: stages::runs(&frame, dims, ITERATIONS),
+            form: c.form,
+            values: c.stages.clone(),
+            known: IndexSet::new(),
+            frame,
+            places,
+        });
+        (family, choice)
+    }
+
+    /// Returns the stages that round `round` times, each as a program of its own; `None` after the last round. `values` gives the
+    /// values of stages.
+    pub fn alone(
+        &mut self,
+        round: usize,
+        values: &StageValues,
+        dims: &SizeEnv,
+    ) -> Option<Vec<Alone>> {
+        let Round { forms, values: range, share } = ROUNDS.get(round)?;
+        let wanted = self.shares();
+        let mut found: IndexSet<Stage> = IndexSet::new();
+        for (place, most) in self.places.values_mut().zip(wanted) {
+            if most < *share {
+                continue;
+            }
+            let mut order: Vec<usize> = (0..place.len()).collect();
+            order.sort_by(|a, b| us_of(place, *a).total_cmp(&us_of(place, *b)));
+            let part = |i: &usize| place.get_index(*i).map(|(stage, _)| stage.part.clone());
+            let parts: IndexSet<Term> = order.iter().filter_map(part).collect();
+            for part in parts.into_iter().take(*forms) {
+                let known = values.get(&part).map_or(&[][..], Vec::as_slice);
+                let some = known.iter().skip(range.start).take(range.len());
+                let mut stages: Vec<Stage> = some
+                    .map(|env| Stage::of(part.clone(), &stages::values_at(&part, 0, env)))
+                    .collect();
+                // Without symbols.
+                if values.get(&part).is_none() && range.start == 0 {
+                    stages.push(Stage { part: part.clone(), values: vec![] });
+                }
+                for stage in stages {
+                    let us = place.entry(stage.clone()).or_insert(None);
+                    if us.is_none() {
+                        found.insert(stage);
+                    }
+                }
+            }
+        }
+        let found: Vec<Stage> = found.into_iter().collect();
+        let alone = on_all_cores(&found, |stage| {
+            let term = written_out(&by_itself(&stage.part).ok()?).ok()?;
+            let mut env = dims.clone();
+            env.extend(stage.values.iter().cloned());
+            Some(Alone { stage: stage.clone(), term, env })
+        });
+        Some(alone.into_iter().flatten().collect())
+    }
+
+    /// Adds the time of a stage by itself, in microseconds; `None` if it has no kernels.
+    pub fn timed(&mut self, alone: &Alone, us: Option<f64>) {
+        for place in self.places.values_mut() {
+            if let Some(known @ None) = place.get_mut(&alone.stage) {
+                *known = Some(us.unwrap_or(f64::INFINITY));
+            }
+        }
+    }
+
+    /// Forgets all times.
+    pub fn forget_times(&mut self) {
+        self.places.values_mut().flat_map(IndexMap::values_mut).for_each(|us| *us = None);
+    }
+
+    /// Returns the greatest share that the best stage of each place has in the best candidate of a family.
+    fn shares(&self) -> Vec<f64> {
+        let least = |place: usize| {
+            let us = (0..self.places[place].len()).map(|i| us_of(&self.places[place], i));
+            us.fold(f64::INFINITY, f64::min)
+        };
+        let least: Vec<f64> = (0..self.places.len()).map(least).collect();
+        let total = |f: &Family| -> f64 {
+            f.places.iter().zip(&f.runs).map(|(place, runs)| least[*place] * runs).sum()
+        };
+        let best = self.families.values().map(total).fold(f64::INFINITY, f64::min);
+        let mut shares = vec![0.0_f64; self.places.len()];
+        for family in self.families.values() {
+            let total = total(family);
+            // A place that only slow families have is of no interest.
+            if total.is_finite() && total <= SLOW * best {
+                for (place, runs) in family.places.iter().zip(&family.runs) {
+                    shares[*place] = shares[*place].max(least[*place] * runs / total);
+                }
+            }
+        }
+        shares
+    }
+
+    /// Returns candidates that join stages with known times and were not looked at, best first. `dims` gives the values of the
+    /// program's dimensions.
     pub fn joined(&self, dims: &SizeEnv) -> Vec<Candidate> {
         let mut out: Vec<(&Family, f64, Vec<usize>)> = vec![];
         for family in self.families.values() {
-            let best = family.best(&family.shares(&self.places));
+            let best = family.best(&self.places);
             out.extend(best.into_iter().map(|(us, choice)| (family, us, choice)));
         }
         out.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -138,48 +269,6 @@ impl Joiner {
         out.iter().filter_map(candidate).collect()
     }
 
-    /// Returns candidates in which each stage that no candidate with kernels has stands among the stages of the best candidate
-    /// with its place. Each is returned once, with one choice of values.
-    pub fn untimed(&mut self, dims: &SizeEnv) -> Vec<Candidate> {
-        let timed: HashSet<(usize, Term)> = (self.families.values())
-            .flat_map(|f| f.timed().map(move |(choice, _)| (f, choice)))
-            .flat_map(|(f, choice)| f.places.iter().copied().zip(choice.iter().copied()))
-            .collect::<HashSet<(usize, usize)>>()
-            .into_iter()
-            .map(|(place, i)| (place, self.places[place][i].part.clone()))
-            .collect();
-        let mut best: Vec<(&Family, &Vec<usize>, f64)> = (self.families.values())
-            .filter_map(|f| f.fastest().map(|(choice, times)| (f, choice, times.all)))
-            .collect();
-        best.sort_by(|a, b| a.2.total_cmp(&b.2));
-        let mut out = vec![];
-        for (place, stages) in self.places.values().enumerate() {
-            let beside = best.iter().find_map(|(family, choice, _)| {
-                Some((*family, *choice, family.places.iter().position(|p| *p == place)?))
-            });
-            let Some((family, choice, k)) = beside else { continue };
-            for (i, stage) in stages.values().enumerate() {
-                let stage = (place, stage.part.clone());
-                if !timed.contains(&stage) && self.tried.insert(stage) {
-                    let mut choice = choice.clone();
-                    choice[k] = i;
-                    out.extend(self.candidate(family, &choice, f64::INFINITY, dims));
-                }
-            }
-        }
-        out
-    }
-
-    /// Returns the best candidate with other values for one of the stages that take much of its time; for the same stage also the
-    /// best forms that others have in its place.
-    pub fn other_values(&mut self, values: &StageValues, dims: &SizeEnv) -> Vec<Candidate> {
-        let best = self.families.values().filter_map(|f| Some((f.fastest()?.1.all, f)));
-        let Some((_, family)) = best.min_by(|a, b| a.0.total_cmp(&b.0)) else { return vec![] };
-        let choices = family.other_values(&mut self.places, values);
-        let candidate = |c: &Vec<usize>| self.candidate(family, c, f64::INFINITY, dims);
-        choices.iter().filter_map(candidate).collect()
-    }
-
     /// Returns the candidate of a family with these stages.
     fn candidate(
         &self,
@@ -188,7 +277,7 @@ impl Joiner {
         us: f64,
         dims: &SizeEnv,
     ) -> Option<Candidate> {
-        let of = |(place, i): (&usize, &usize)| Some(self.places[*place].get_index(*i)?.1);
+        let of = |(place, i): (&usize, &usize)| Some(self.places[*place].get_index(*i)?.0);
         let chosen: Vec<&Stage> =
             family.places.iter().zip(choice).map(of).collect::<Option<_>>()?;
         let parts: Vec<&Term> = chosen.iter().map(|s| &s.part).collect();
@@ -200,7 +289,7 @@ impl Joiner {
         }
         let term = written_out(&apart.compact).ok()?;
         let mut env = stages::with_aliases(&apart.compact, dims);
-        for (k, stage) in chosen.iter().enumerate() {
+        for (stage, k) in chosen.iter().zip(stages::numbers(&apart.parts)) {
             env.extend(stage.values.iter().map(|(s, v)| (stages::numbered(s, k), *v)));
         }
         let skeleton = search::skeleton_text(&term);
@@ -209,181 +298,114 @@ impl Joiner {
     }
 }
 
+/// A family whose best stages take this many times as long as those of the best family has no part in further rounds.
+const SLOW: f64 = 1.5;
+
+/// Returns the known time of a stage, in microseconds.
+fn us_of(place: &Place, i: usize) -> f64 {
+    place[i].unwrap_or(f64::INFINITY)
+}
+
+/// Returns a stage as a program of its own, which reads inputs.
+fn by_itself(part: &Term) -> Result<Term, TypeError> {
+    fn source(ty: &Ty, count: &mut usize) -> Result<Term, TypeError> {
+        match ty {
+            Ty::Unit => Ok(Term::id(&Ty::Unit)),
+            Ty::Pair(a, b) => {
+                let args = vec![source(a, count)?, source(b, count)?];
+                Term::new(Op::Fork, vec![], vec![], args)
+            }
+            ty => {
+                let name = format!("%read{count}");
+                *count += 1;
+                Term::new(Op::Input(name.into()), vec![], vec![Ty::Unit, ty.clone()], vec![])
+            }
+        }
+    }
+    let source = source(&part.ty().dom, &mut 0)?;
+    Term::of_chain(&[part.chain(), source.chain()].concat())
+}
+
 impl Family {
-    /// Returns the time of each stage, in the order of places, if each is one kernel.
+    /// Returns the time of one run of each stage, in the order of places, if each is one kernel.
     fn of_stages(&self, kernels_us: &[f64]) -> Option<Vec<f64>> {
         let order = self.order.as_ref().filter(|order| order.len() == kernels_us.len())?;
         let mut out = vec![0.0; order.len()];
-        order.iter().zip(kernels_us).for_each(|(place, us)| out[*place] = *us);
+        order.iter().zip(kernels_us).for_each(|(k, us)| out[*k] = us / self.runs[*k]);
         Some(out)
     }
 
-    /// Returns the candidates with times.
-    fn timed(&self) -> impl Iterator<Item = (&Vec<usize>, &Times)> {
-        self.known.iter().filter_map(|(choice, times)| Some((choice, times.as_ref()?)))
-    }
-
-    /// Returns the candidate that takes the least time.
-    fn fastest(&self) -> Option<(&Vec<usize>, &Times)> {
-        self.timed().min_by(|a, b| a.1.all.total_cmp(&b.1.all))
-    }
-
-    /// Returns the share of each stage in the times. If it is not known as the time of a kernel, it is the one with which the sums
-    /// come closest to the known times, found place by place. A stage without a known time has an infinite share.
-    fn shares(&self, places: &IndexMap<String, Place>) -> Vec<Vec<f64>> {
-        let timed: Vec<(&Vec<usize>, f64)> = self.timed().map(|(c, t)| (c, t.all)).collect();
-        let least = timed.iter().map(|(_, us)| *us).fold(f64::INFINITY, f64::min);
-        let each = least / self.places.len() as f64;
-        // Otherwise the frame has kernels, too, whose time is in the fitted shares alone.
-        let exact = self.timed().any(|(_, times)| times.stages.is_some());
-        let us = |s: &Stage| s.us.filter(|_| exact);
-        let known: Vec<Vec<Option<f64>>> =
-            self.places.iter().map(|p| places[*p].values().map(us).collect()).collect();
-        let of = |place: &Vec<Option<f64>>| place.iter().map(|us| us.unwrap_or(each)).collect();
-        let mut shares: Vec<Vec<f64>> = known.iter().map(of).collect();
-        let steps = if known.iter().flatten().all(Option::is_some) { 0 } else { STEPS };
-        for _ in 0..steps {
-            for place in 0..known.len() {
-                let mut sums = vec![(0.0, 0.0); known[place].len()];
-                for (choice, us) in &timed {
-                    let others = choice.iter().enumerate().filter(|(k, _)| *k != place);
-                    let rest: f64 = others.map(|(k, i)| shares[k][*i]).sum();
-                    // What is slow says little about what is fast.
-                    let weight = 1.0 / (us * us).max(f64::MIN_POSITIVE);
-                    let (sum, count) = &mut sums[choice[place]];
-                    *sum += weight * (us - rest).max(0.0);
-                    *count += weight;
-                }
-                let found = sums.into_iter().zip(&known[place]);
-                for (share, ((sum, count), known)) in shares[place].iter_mut().zip(found) {
-                    let fitted = if count > 0.0 { sum / count } else { f64::INFINITY };
-                    *share = known.unwrap_or(fitted);
-                }
-            }
-        }
-        shares
-    }
-
     /// Returns the combinations with the least sums that are not known, best first, with their sums.
-    fn best(&self, shares: &[Vec<f64>]) -> Vec<(f64, Vec<usize>)> {
+    fn best(&self, places: &IndexMap<String, Place>) -> Vec<(f64, Vec<usize>)> {
         let mut found: Vec<(f64, Vec<usize>)> = vec![(0.0, vec![])];
-        for place in shares {
-            let mut order: Vec<usize> = (0..place.len()).collect();
-            order.sort_by(|a, b| place[*a].total_cmp(&place[*b]));
+        for (place, runs) in self.places.iter().zip(&self.runs) {
+            let place = &places[*place];
+            let us = |i: &usize| us_of(place, *i) * runs;
+            let mut order: Vec<usize> = (0..place.len()).filter(|i| us(i).is_finite()).collect();
+            order.sort_by(|a, b| us(a).total_cmp(&us(b)));
             order.truncate(BEST);
             found = found
                 .iter()
-                .flat_map(|(us, before)| {
-                    order.iter().map(move |i| {
-                        (us + place[*i], before.iter().copied().chain([*i]).collect())
-                    })
+                .flat_map(|(sum, before)| {
+                    let with =
+                        |i: &usize| (sum + us(i), before.iter().copied().chain([*i]).collect());
+                    order.iter().map(with).collect::<Vec<_>>()
                 })
                 .collect();
             found.sort_by(|a, b| a.0.total_cmp(&b.0));
             found.truncate(JOINED * BEST);
         }
-        let known: IndexSet<&Vec<usize>> = self.known.iter().map(|(choice, _)| choice).collect();
-        found.retain(|(us, choice)| us.is_finite() && !known.contains(choice));
+        found.retain(|(_, choice)| !self.known.contains(choice));
         found.truncate(JOINED);
         found
-    }
-
-    /// Adds stages with values that none has so far, and returns the combinations of each with the stages of the best candidate.
-    fn other_values(
-        &self,
-        places: &mut IndexMap<String, Place>,
-        values: &StageValues,
-    ) -> Vec<Vec<usize>> {
-        let Some((best, times)) = self.fastest() else { return vec![] };
-        let shares = self.shares(places);
-        let mut out = vec![];
-        for (k, place) in self.places.iter().enumerate() {
-            if shares[k][best[k]] < MUCH * times.all {
-                continue;
-            }
-            let place = &mut places[*place];
-            let mut order: Vec<usize> =
-                (0..shares[k].len()).filter(|i| shares[k][*i].is_finite()).collect();
-            order.sort_by(|a, b| shares[k][*a].total_cmp(&shares[k][*b]));
-            let forms: IndexSet<Term> = order.iter().map(|i| place[*i].part.clone()).collect();
-            for part in forms.into_iter().take(FORMS) {
-                let all = values.get(&part).into_iter().flatten().map(|env| Stage {
-                    values: stages::values_at(&part, 0, env),
-                    part: part.clone(),
-                    us: None,
-                });
-                let mut fresh = 0;
-                for stage in all {
-                    let text = stage.text();
-                    if fresh == VALUES {
-                        break;
-                    }
-                    if !place.contains_key(&text) {
-                        fresh += 1;
-                        let (i, _) = place.insert_full(text, stage);
-                        let mut choice = best.clone();
-                        choice[k] = i;
-                        out.push(choice);
-                    }
-                }
-            }
-        }
-        out
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calculus::size::{Size, Sym};
+    use crate::calculus::size::Size;
     use crate::calculus::text::{Context, read_term};
-    use crate::calculus::ty::Ty;
     use crate::diag::Source;
     use crate::lang::types::ScalarType;
-
-    /// A family of two places with these shares, of which only some combinations are known.
-    fn family(shares: [&[f64]; 2], known: &[[usize; 2]]) -> (Family, IndexMap<String, Place>) {
-        let stage = |k: usize| {
-            let stage = Stage { part: Term::id(&Ty::Unit), values: SizeEnv::default(), us: None };
-            (k.to_string(), stage)
-        };
-        let time = |c: &[usize; 2]| {
-            let all = shares[0][c[0]] + shares[1][c[1]];
-            (c.to_vec(), Some(Times { all, stages: None }))
-        };
-        let family = Family {
-            form: 0,
-            values: [].into(),
-            frame: Term::id(&Ty::Unit),
-            order: None,
-            places: vec![0, 1],
-            known: known.iter().map(time).collect(),
-        };
-        let place = |(k, s): (usize, &&[f64])| (k.to_string(), (0..s.len()).map(stage).collect());
-        (family, shares.iter().enumerate().map(place).collect())
-    }
 
     #[test]
     fn the_best_stages_meet() {
         // The best of each place, 1 and 2, are known only beside slow ones.
-        let shares = [&[900.0, 10.0, 300.0][..], &[500.0, 700.0, 20.0][..]];
-        let (mut family, places) = family(shares, &[[0, 0], [0, 2], [1, 0], [2, 1], [2, 2]]);
-        let best = family.best(&family.shares(&places));
-        assert_eq!(best[0].1, [1, 2]);
-        assert!((best[0].0 - 30.0).abs() < 5.0, "{}", best[0].0);
+        let us = [&[900.0, 10.0, 300.0][..], &[500.0, 700.0, 20.0][..]];
+        let stage = |k: usize| Stage {
+            part: Term::id(&Ty::Unit),
+            values: vec![(Sym::Meta(k.to_string().into()), 1)],
+        };
+        let place =
+            |us: &&[f64]| us.iter().enumerate().map(|(k, us)| (stage(k), Some(*us))).collect();
+        let places: IndexMap<String, Place> =
+            us.iter().enumerate().map(|(k, us)| (k.to_string(), place(us))).collect();
+        let known = [[0, 0], [0, 2], [1, 0], [2, 1], [2, 2]].map(Vec::from);
+        let mut family = Family {
+            form: 0,
+            values: [].into(),
+            frame: Term::id(&Ty::Unit),
+            order: None,
+            runs: vec![1.0, 3.0],
+            places: vec![0, 1],
+            known: known.into_iter().collect(),
+        };
+        // The second stage runs three times.
+        assert_eq!(family.best(&places)[0], (70.0, vec![1, 2]));
         // A combination without kernels is not proposed again.
-        family.known.push((vec![1, 2], None));
-        assert!(family.best(&family.shares(&places)).iter().all(|(_, c)| c != &[1, 2]));
+        family.known.insert(vec![1, 2]);
+        assert!(family.best(&places).iter().all(|(_, c)| c != &[1, 2]));
     }
 
     /// A candidate of two kernels that map these functions, with this length of all tiles.
     fn candidate(of: [&str; 2], tile: u64) -> Candidate {
         let map = |f: &str| format!("join . mapGlb 0 (mapSeq {f}) . split n.t0");
-        candidate_at(&format!("{} . {} . xs", map(of[0]), map(of[1])), of, tile)
+        candidate_at(&format!("{} . {} . xs", map(of[0]), map(of[1])), &of, tile)
     }
 
     /// A candidate with two stages that have these places.
-    fn candidate_at(text: &str, of: [&str; 2], tile: u64) -> Candidate {
+    fn candidate_at(text: &str, of: &[&str], tile: u64) -> Candidate {
         let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
         let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
         let compact = read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term");
@@ -404,29 +426,38 @@ mod tests {
         SizeEnv::from_iter([(Sym::Dim("n".into()), 64)])
     }
 
+    /// Adds candidates that were looked at, with the times of their kernels.
+    fn joiner(known: &[(Candidate, &[f64])]) -> Joiner {
+        let mut joiner = Joiner::default();
+        known.iter().for_each(|(c, us)| joiner.add(c, Some(us), &dims()));
+        joiner
+    }
+
     /// The host runs the stage that reads the input first.
     #[test]
     fn stages_have_the_times_of_their_kernels() {
-        let mut joiner = Joiner::default();
         let of = ["abs", "sqrt"];
-        joiner.add(&candidate(of, 4), Some(&[7.0, 20.0]));
-        joiner.add(&candidate(of, 8), Some(&[9.0, 10.0]));
-        let (family, places) = (&joiner.families[0], &joiner.places);
-        assert_eq!(family.shares(places), [[20.0, 10.0], [7.0, 9.0]]);
-        assert_eq!(family.best(&family.shares(places)), [(17.0, vec![1, 0]), (29.0, vec![0, 1])]);
+        let joiner = joiner(&[(candidate(of, 4), &[7.0, 20.0]), (candidate(of, 8), &[9.0, 10.0])]);
+        let times =
+            |place: &Place| place.values().map(|us| us.expect("a time")).collect::<Vec<_>>();
+        let places: Vec<Vec<f64>> = joiner.places.values().map(times).collect();
+        assert_eq!(places, [[20.0, 10.0], [7.0, 9.0]]);
+        let best = joiner.families[0].best(&joiner.places);
+        assert_eq!(best, [(17.0, vec![1, 0]), (29.0, vec![0, 1])]);
     }
 
     /// Stages at the same place, of the same type, may compute different functions: the work is cut elsewhere.
     #[test]
     fn only_equal_functions_take_each_others_places() {
-        let joined = |known: &[(Candidate, f64)]| {
-            let mut joiner = Joiner::default();
-            known.iter().for_each(|(c, us)| joiner.add(c, Some(&[*us])));
-            joiner.joined(&dims()).len()
-        };
         let (one, other) = (["(sqrt . abs)", "abs"], ["abs", "(sqrt . abs)"]);
-        assert_eq!(joined(&[(candidate(one, 4), 5.0), (candidate(other, 4), 6.0)]), 0);
-        assert!(joined(&[(candidate(one, 4), 5.0), (candidate(one, 8), 6.0)]) > 0);
+        let joined = |a: [&str; 2], b: [&str; 2]| -> Vec<String> {
+            let known = [(candidate(a, 4), &[2.0, 3.0][..]), (candidate(b, 8), &[3.0, 2.0][..])];
+            joiner(&known).joined(&dims()).iter().map(|c| c.compact.to_string()).collect()
+        };
+        assert!(joined(one, one).len() == 2);
+        // No candidate takes a root twice, or not at all.
+        let texts = joined(one, other);
+        assert!(!texts.is_empty() && texts.iter().all(|t| t.matches("sqrt").count() == 1));
     }
 
     const GROUPS: &str = "join . mapWrg 0 (mapLcl 0 abs) . split n.t0";
@@ -435,11 +466,13 @@ mod tests {
     /// The rest of the program may be cut in another way.
     #[test]
     fn a_stage_serves_every_family_with_its_place() {
-        let mut joiner = Joiner::default();
         let of = ["abs", "sqrt"];
-        joiner.add(&candidate(of, 4), Some(&[7.0, 20.0]));
         let forked = format!("fork ({GROUPS}) id . {ITEMS} . xs");
-        joiner.add(&candidate_at(&forked, of, 8), Some(&[9.0, 10.0]));
+        let known = [
+            (candidate(of, 4), &[7.0, 20.0][..]),
+            (candidate_at(&forked, &of, 8), &[9.0, 10.0][..]),
+        ];
+        let joiner = joiner(&known);
         assert_eq!(joiner.families.len(), 2);
         let joined = joiner.joined(&dims());
         let best = &joined[0];
@@ -452,51 +485,55 @@ mod tests {
         assert_eq!(values, ["n.t0=8", "n'1.t0=4"]);
     }
 
-    /// A kernel without tiles belongs to the frame.
+    /// A stage without tiles counts, too.
     #[test]
-    fn the_time_of_the_frame_counts() {
-        let mut joiner = Joiner::default();
+    fn every_kernel_belongs_to_a_stage() {
         let of = ["abs", "sqrt"];
-        joiner.add(&candidate(of, 4), Some(&[7.0, 20.0]));
-        let framed = format!("mapGlb 0 abs . fork ({GROUPS}) id . {ITEMS} . xs");
-        let framed = framed.replace("abs . fork", r"(\(a, b) -> a) . zip . fork");
-        joiner.add(&candidate_at(&framed, of, 8), Some(&[9.0, 10.0, 50.0]));
-        assert!(joiner.joined(&dims()).iter().all(|c| c.estimate_us >= 17.0));
+        let framed = format!("mapGlb 0 fst . zip . fork ({GROUPS}) id . {ITEMS} . xs");
+        let three = candidate_at(&framed, &["fst", of[0], of[1]], 8);
+        let mut joiner = joiner(&[(candidate(of, 4), &[7.0, 20.0])]);
+        joiner.introduce(&[&three], &dims());
+        // The time of the first stage is not known.
+        assert!(joiner.joined(&dims()).iter().all(|c| !c.compact.to_string().contains("fst")));
+        joiner.add(&three, Some(&[9.0, 10.0, 50.0]), &dims());
+        let joined = joiner.joined(&dims());
+        let with = joined.iter().find(|c| c.compact.to_string().contains("fst")).expect("joined");
+        assert_eq!(with.estimate_us, 67.0);
     }
 
     #[test]
-    fn stages_beside_one_without_a_kernel_are_tried_once() {
-        let mut joiner = Joiner::default();
+    fn stages_are_timed_by_themselves() {
         let of = ["abs", "sqrt"];
-        joiner.add(&candidate(of, 4), Some(&[7.0, 20.0]));
-        joiner.add(&candidate_at(&format!("{GROUPS} . {ITEMS} . xs"), of, 8), None);
-        let tried = joiner.untimed(&dims());
-        let texts: Vec<_> = tried.iter().map(|c| c.compact.to_string()).collect();
-        assert_eq!(texts, [format!("{GROUPS} . {ITEMS} . xs")]);
-        assert!(joiner.untimed(&dims()).is_empty());
-    }
-
-    #[test]
-    fn slow_stages_get_other_values() {
         let mut joiner = Joiner::default();
-        let of = ["abs", "sqrt"];
-        joiner.add(&candidate(of, 4), Some(&[20.0]));
-        joiner.add(&candidate(of, 8), Some(&[10.0]));
+        joiner.introduce(&[&candidate(of, 4)], &dims());
         let (_, parts) = stages::frame(&candidate(of, 8).compact).expect("well-typed");
         let with = |tile| SizeEnv::from_iter([(Sym::Tile(Size::dim("n")), tile)]);
+        let tiles = [4, 8, 16, 32];
         let values: StageValues =
-            parts.into_iter().map(|part| (part, [8, 16, 32].map(with).to_vec())).collect();
-        let tiles = |c: &Candidate| -> Vec<u64> {
-            let mut own: Vec<_> = c.env.iter().filter(|(s, _)| s.is_chosen()).collect();
-            own.sort();
-            own.into_iter().map(|(_, v)| *v).collect()
+            parts.into_iter().map(|part| (part, tiles.map(with).to_vec())).collect();
+        // The first round takes two values of each stage. The one that reads the other's result has an input.
+        let alone = joiner.alone(0, &values, &dims()).expect("a round");
+        let texts: Vec<String> = alone.iter().map(|a| a.term.to_string()).collect();
+        assert_eq!((alone.len(), texts.iter().filter(|t| t.contains("%read0")).count()), (4, 2));
+        let tile = |a: &Alone| a.env[&Sym::Tile(Size::dim("n"))];
+        let time = |joiner: &mut Joiner, alone: &[Alone]| {
+            // The second stage has no kernels with a tile of 8.
+            for a in alone {
+                let fails = tile(a) == 8 && a.term.to_string().contains("%read0");
+                joiner.timed(a, (!fails).then_some(tile(a) as f64));
+            }
         };
-        let mut found: Vec<Vec<u64>> =
-            joiner.other_values(&values, &dims()).iter().map(tiles).collect();
-        found.sort();
-        // The other stage keeps the value that it has in the best candidate.
-        assert_eq!(found, [[8, 16], [8, 32], [16, 8], [32, 8]]);
-        // They are proposed once.
-        assert!(joiner.other_values(&values, &dims()).is_empty());
+        time(&mut joiner, &alone);
+        let us = |joiner: &Joiner| -> Vec<f64> {
+            joiner.joined(&dims()).iter().map(|c| c.estimate_us).collect()
+        };
+        assert_eq!(us(&joiner), [8.0, 12.0]);
+        // Then other values.
+        let alone = joiner.alone(1, &values, &dims()).expect("a round");
+        assert_eq!(alone.iter().map(tile).collect::<Vec<_>>(), [16, 32, 16, 32]);
+        time(&mut joiner, &alone);
+        assert_eq!(us(&joiner).len(), 12);
+        joiner.forget_times();
+        assert!(us(&joiner).is_empty());
     }
 }

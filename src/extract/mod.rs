@@ -21,7 +21,7 @@ mod valued;
 
 pub use context::Level;
 pub use dropped::{Dropped, Lost, Reason, Told};
-pub use joined::{Joiner, StageValues};
+pub use joined::{Alone, Joiner, StageValues};
 pub use tunables::{Target, assigned, refitted};
 
 use crate::calculus::size::SizeEnv;

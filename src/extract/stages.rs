@@ -57,9 +57,7 @@ pub(super) fn framed(frame: &Term, parts: &[&Term]) -> Result<Term, TypeError> {
     let mut factors = vec![];
     for f in frame.chain() {
         let part = match f.op() {
-            Op::Input(name) => {
-                name.strip_prefix(HOLE).and_then(|k| parts.get(k.parse::<usize>().ok()?))
-            }
+            Op::Input(name) => number(name).and_then(|k| parts.get(k)),
             _ => None,
         };
         if let Some(part) = part {
@@ -72,32 +70,53 @@ pub(super) fn framed(frame: &Term, parts: &[&Term]) -> Result<Term, TypeError> {
     Term::of_chain(&factors)
 }
 
-/// Returns the numbers of the stages of a [`frame`] in the order in which the host runs them: what is applied first comes first,
-/// and of a fork its first side. `None` if the host runs some of them in a loop.
+/// Returns the numbers of the stages of a [`frame`] in the order in which the host runs them first: what is applied first comes
+/// first, and of a fork its first side. `None` if the host chooses between some of them.
 pub(super) fn order(frame: &Term) -> Option<Vec<usize>> {
     let mut out = vec![];
     for f in frame.chain().iter().rev() {
         match f.op() {
-            Op::Input(name) => {
-                out.extend(name.strip_prefix(HOLE).and_then(|k| k.parse::<usize>().ok()));
-            }
-            Op::Fork | Op::Bimap => {
-                for a in f.args() {
-                    out.extend(order(a)?);
+            Op::Input(name) => out.extend(number(name)),
+            Op::Cond => {
+                if f.args().iter().any(|a| order(a).is_none_or(|stages| !stages.is_empty())) {
+                    return None;
                 }
             }
             _ => {
-                let mut holes = false;
-                f.visit(&mut |t| {
-                    holes |= matches!(t.op(), Op::Input(name) if name.starts_with(HOLE));
-                });
-                if holes {
-                    return None;
+                for a in f.args() {
+                    out.extend(order(a)?);
                 }
             }
         }
     }
     Some(out)
+}
+
+/// Returns how often the host runs each stage of a [`frame`]. A loop that ends by a condition runs `iterations` times.
+pub(super) fn runs(frame: &Term, dims: &SizeEnv, iterations: f64) -> Vec<f64> {
+    fn walk(t: &Term, times: f64, dims: &SizeEnv, iterations: f64, out: &mut Vec<(usize, f64)>) {
+        let times = match t.op() {
+            Op::Input(name) => {
+                out.extend(number(name).map(|k| (k, times)));
+                return;
+            }
+            Op::Fold => {
+                times * t.sizes().first().and_then(|n| n.eval(dims).ok()).map_or(1.0, |n| n as f64)
+            }
+            Op::While => times * iterations,
+            _ => times,
+        };
+        t.args().iter().for_each(|a| walk(a, times, dims, iterations, out));
+    }
+    let mut out = vec![];
+    walk(frame, 1.0, dims, iterations, &mut out);
+    out.sort_by_key(|(k, _)| *k);
+    out.into_iter().map(|(_, times)| times).collect()
+}
+
+/// Returns the number of the stage that an input stands for.
+fn number(name: &str) -> Option<usize> {
+    name.strip_prefix(HOLE)?.parse().ok()
 }
 
 /// What the names of stages that were taken out begin with. No input of a program has such a name.
@@ -109,16 +128,27 @@ const HOLE: &str = "%stage";
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn apart(compact: &Term) -> Result<Staged, TypeError> {
     let mut parts: Vec<Term> = vec![];
+    let mut number = 0;
     let compact = walk(compact, &mut |factors, _| {
-        let number = parts.len();
         let own = match number {
             0 => factors.to_vec(),
             _ => factors.iter().map(|f| part_at(f, number)).collect::<Result<Vec<_>, _>>()?,
         };
+        number += usize::from(factors.iter().any(has_symbols));
         parts.push(Term::of_chain(&own)?);
         Ok(own)
     })?;
     Ok(Staged { compact, parts })
+}
+
+/// Returns the number under which each stage has its symbols in a whole term: see [`apart`]. Stages without symbols do not count.
+pub(super) fn numbers(parts: &[Term]) -> Vec<usize> {
+    let count = |number: &mut usize, part: &Term| {
+        let own = *number;
+        *number += usize::from(has_symbols(part));
+        Some(own)
+    };
+    parts.iter().scan(0, count).collect()
 }
 
 /// Returns a stage as it stands at a place, by the number of the place: see [`apart`].
@@ -192,7 +222,7 @@ pub(super) fn share_symbols(parts: &[Term]) -> bool {
 /// Gives the factors that take the place of those of a stage; also gets the factors that are applied before it in its chain.
 type Replace<'a> = &'a mut dyn FnMut(&[Term], &[Term]) -> Result<Vec<Term>, TypeError>;
 
-/// Replaces the stages that have symbols.
+/// Replaces the stages: whatever computes and is no host control.
 fn walk(t: &Term, replace: Replace<'_>) -> Result<Term, TypeError> {
     let mut stages: Vec<Vec<Term>> = vec![];
     for f in t.chain() {
@@ -270,7 +300,7 @@ fn stage(factors: &[Term], before: &[Term], replace: Replace<'_>) -> Result<Vec<
         }
         return Ok(vec![t.with_args(args)?]);
     }
-    if factors.iter().any(has_symbols) { replace(factors, before) } else { Ok(factors.to_vec()) }
+    if factors.iter().all(Term::is_view) { Ok(factors.to_vec()) } else { replace(factors, before) }
 }
 
 fn renamed(s: &Sym, number: usize) -> Sym {
@@ -324,7 +354,9 @@ mod tests {
         let t = term(&format!("{last} . fork ({MAP}) (reduceSeq (+) 0.0 . {MAP}) . {MAP} . xs"));
         let staged = apart(&t).expect("well-typed");
         let text = staged.compact.to_string();
-        assert_eq!(staged.parts.len(), 3, "{text}");
+        // The last one has no tiles.
+        assert_eq!(staged.parts.len(), 4, "{text}");
+        assert_eq!(numbers(&frame(&t).expect("well-typed").1), [0, 0, 1, 2]);
         for tile in ["split n.t0", "split n'1.t0", "split n'2.t0"] {
             assert_eq!(text.matches(tile).count(), 1, "{text}");
         }
@@ -356,7 +388,7 @@ mod tests {
         let ordered = |text: &str| order(&frame(&term(text)).expect("well-typed").0);
         let last = r"map (\(a, b) -> a * b) . distr";
         let forked = format!("{last} . fork ({MAP}) (reduceSeq (+) 0.0 . {MAP}) . {MAP} . xs");
-        assert_eq!(ordered(&forked), Some(vec![2, 0, 1]));
+        assert_eq!(ordered(&forked), Some(vec![3, 1, 2, 0]));
     }
 
     #[test]

@@ -143,15 +143,16 @@ impl Valued<'_> {
     /// second best of each stage, and so on.
     fn joined(&self, parts: &[Term], dims: &SizeEnv) -> Assigned {
         let own: Vec<&Assigned> = parts.iter().filter_map(|p| self.known.get(p)).collect();
+        let numbers = stages::numbers(parts);
         let most = own.iter().map(|values| values.len()).max().unwrap_or(0);
         // A stage without values leaves the term without any.
         let nth = |i: usize| {
             let mut env = dims.clone();
             let mut times: Option<f64> = None;
-            for (k, values) in own.iter().enumerate() {
+            for (values, k) in own.iter().zip(&numbers) {
                 let (own, t) = values.get(i % values.len().max(1))?;
                 let chosen = own.iter().filter(|(s, _)| s.is_chosen());
-                env.extend(chosen.map(|(s, v)| (stages::numbered(s, k), *v)));
+                env.extend(chosen.map(|(s, v)| (stages::numbered(s, *k), *v)));
                 times = t.map_or(times, |t: f64| Some(times.map_or(t, |u: f64| u.max(t))));
             }
             Some((env, times))

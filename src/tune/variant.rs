@@ -7,7 +7,7 @@ use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use crate::device::cost_model::CostModel;
 use crate::diag::{self, Code, Diagnostic, on_all_cores};
-use crate::extract::{Candidate, Joiner, StageValues};
+use crate::extract::{Alone, Candidate, Joiner, StageValues};
 use crate::kernel::profile::Profile;
 use crate::kernel::{self, Generator, Options, Prediction};
 use crate::opencl;
@@ -144,8 +144,10 @@ pub struct Pool<'a> {
     defaults: Option<Box<dyn FnOnce() -> diag::Result<Vec<Candidate>> + 'a>>,
     /// The values of the program's dimensions.
     dims: &'a SizeEnv,
-    /// The stages of the candidates that were looked at.
+    /// The stages of candidates.
     joiner: Joiner,
+    /// The stages that were timed by themselves, with their kernels if they have any.
+    stages: Vec<(Alone, Option<Vec<Kernel>>)>,
     /// The values for the tiles of stages.
     values: StageValues,
     generator: Generator<'a>,
@@ -182,6 +184,7 @@ impl<'a> Pool<'a> {
             defaults: None,
             dims,
             joiner: Joiner::default(),
+            stages: vec![],
             values: StageValues::new(),
             generator: Generator::new(options),
             model,
@@ -302,25 +305,7 @@ impl<'a> Pool<'a> {
                 break;
             }
         }
-        let begun = Instant::now();
-        let more = self.joiner.untimed(self.dims);
-        self.spent += begun.elapsed();
-        drawn.extend(self.take_all(more, &go_on));
         self.join(&mut drawn, &go_on);
-        for _ in 0..REFINEMENTS {
-            let before = best_of(&drawn);
-            let begun = Instant::now();
-            let more = self.joiner.other_values(&self.values, self.dims);
-            self.spent += begun.elapsed();
-            if more.is_empty() || !go_on() {
-                break;
-            }
-            drawn.extend(self.take_all(more, &go_on));
-            self.join(&mut drawn, &go_on);
-            if best_of(&drawn) > WORTHWHILE * before {
-                break;
-            }
-        }
         let mut drawn: Vec<Variant> = drawn.into_iter().map(|(_, v)| v).collect();
         // The sort is stable: candidates with equal predictions stay in the order of the additive estimate.
         drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
@@ -330,12 +315,20 @@ impl<'a> Pool<'a> {
     /// Draws candidates in rounds while their predictions become better. The first round takes a candidate of every
     /// skeleton, if there are not too many. Returns the variants, best prediction first.
     pub fn draw_rounds(&mut self, go_on: impl Fn() -> bool) -> Vec<Variant> {
-        let skeletons: HashSet<&str> =
-            self.candidates.iter().map(|c| c.skeleton.as_str()).collect();
-        let mut most = skeletons.len().clamp(ROUND, FIRST_ROUND);
+        self.time_stages(&go_on);
+        let mut joined = vec![];
+        self.join(&mut joined, &go_on);
+        let mut drawn: Vec<Variant> = joined.into_iter().map(|(_, v)| v).collect();
+        drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
+        // Whole candidates are rarely better than joined ones. They show what stages cost in the company of others.
+        let (mut most, mut in_vain) = if drawn.is_empty() {
+            let skeletons: HashSet<&str> =
+                self.candidates.iter().map(|c| c.skeleton.as_str()).collect();
+            (skeletons.len().clamp(ROUND, FIRST_ROUND), 0)
+        } else {
+            (BESIDE_JOINED, IN_VAIN - 1)
+        };
         self.most_written = MOST_WRITTEN;
-        let mut drawn: Vec<Variant> = vec![];
-        let mut in_vain = 0;
         while in_vain < IN_VAIN && self.written < MOST_WRITTEN && go_on() {
             let more = self.draw(most, 1, |_| true, &go_on);
             most = ROUND;
@@ -348,11 +341,40 @@ impl<'a> Pool<'a> {
         drawn
     }
 
+    /// Predicts the times of the stages of all candidates, each stage by itself.
+    fn time_stages(&mut self, go_on: &dyn Fn() -> bool) {
+        let begun = Instant::now();
+        let mut skeletons: HashSet<&str> = HashSet::new();
+        let firsts: Vec<&Candidate> =
+            self.candidates.iter().filter(|c| skeletons.insert(&c.skeleton)).collect();
+        self.joiner.introduce(&firsts, self.dims);
+        for round in 0.. {
+            let Some(alone) = self.joiner.alone(round, &self.values, self.dims) else { break };
+            let (generator, model) = (&self.generator, self.model);
+            for share in alone.chunks(CHUNK_OF_STAGES) {
+                if !go_on() {
+                    break;
+                }
+                let made = on_all_cores(share, |a| {
+                    let program = generator.lower(&a.term, &a.env).ok()?;
+                    let profile = kernel::profile::profile(&program);
+                    Some(Kernel::all(&profile, &kernel::estimate(&profile, model)))
+                });
+                for (alone, kernels) in share.iter().zip(made) {
+                    let us = kernels.as_ref().map(|kernels| kernels.iter().map(|k| k.us).sum());
+                    self.joiner.timed(alone, us);
+                    self.stages.push((alone.clone(), kernels));
+                }
+            }
+        }
+        self.spent += begun.elapsed();
+    }
+
     /// Adds candidates that join the best stages of all so far. Their times tell more about the stages: joins again while that pays.
     fn join(&mut self, drawn: &mut Vec<(usize, Variant)>, go_on: &dyn Fn() -> bool) {
         let mut before = f64::INFINITY;
         for _ in 0..JOININGS {
-            if drawn.is_empty() || best_of(drawn) > WORTHWHILE * before {
+            if best_of(drawn) > WORTHWHILE * before {
                 break;
             }
             before = best_of(drawn);
@@ -401,11 +423,15 @@ impl<'a> Pool<'a> {
         go_on: impl Fn() -> bool,
     ) -> Vec<Variant> {
         let begun = Instant::now();
-        let mut joiner = Joiner::default();
-        for (i, known) in &self.made {
-            let us: Option<Vec<f64>> =
-                known.as_ref().map(|kernels| kernels.iter().map(&expected_us).collect());
-            joiner.add(&self.candidates[*i], us.as_deref());
+        let mut joiner = self.joiner.clone();
+        joiner.forget_times();
+        let times = |kernels: &Vec<Kernel>| kernels.iter().map(&expected_us).collect::<Vec<f64>>();
+        for (i, kernels) in &self.made {
+            let us = kernels.as_ref().map(times);
+            joiner.add(&self.candidates[*i], us.as_deref(), self.dims);
+        }
+        for (alone, kernels) in &self.stages {
+            joiner.timed(alone, kernels.as_ref().map(|kernels| times(kernels).iter().sum()));
         }
         let more = joiner.joined(self.dims);
         self.spent += begun.elapsed();
@@ -472,7 +498,7 @@ impl<'a> Pool<'a> {
                 let times =
                     |kernels: &Vec<Kernel>| kernels.iter().map(|k| k.us).collect::<Vec<_>>();
                 let kernels_us = known.as_ref().map(times);
-                self.joiner.add(&candidates[*i], kernels_us.as_deref());
+                self.joiner.add(&candidates[*i], kernels_us.as_deref(), self.dims);
                 self.made.push((*i, known));
                 match made {
                     Ok(v) if self.plans.insert(v.hash.clone()) => {
@@ -517,6 +543,8 @@ fn in_turns(items: Vec<usize>, forms: usize, form: impl Fn(&usize) -> usize) -> 
 const ROUND: usize = 128;
 /// Most candidates of the first round.
 const FIRST_ROUND: usize = 384;
+/// Number of candidates of the first round if stages were joined before.
+const BESIDE_JOINED: usize = 32;
 /// Bytes of kernel text after which rounds draw no further candidates, only those that join or change stages.
 const MOST_WRITTEN: usize = 32 << 20;
 /// The rounds end after this many whose best prediction was not less than this part of the best before.
@@ -528,10 +556,10 @@ const RETRIES: usize = 8;
 
 /// Most times that stages are joined after a draw.
 const JOININGS: usize = 8;
-/// Most times that other values are tried for the stages of the best candidate.
-const REFINEMENTS: usize = 4;
-/// Share of the best predicted time below which joining stages again, or trying other values, pays.
+/// Share of the best predicted time below which joining stages again pays.
 const WORTHWHILE: f64 = 0.98;
 
 /// Number of kernels that each core generates between two calls of `go_on`.
 const CHUNK: usize = 4;
+/// Number of stages that are timed between two calls of `go_on`.
+const CHUNK_OF_STAGES: usize = 64;
