@@ -22,6 +22,7 @@ pub(super) use array::room;
 pub use array::{Array, Column};
 pub use cell::Cell;
 pub use compare::{Comparison, Slack, Tolerance, compare, compare_at, compare_values};
+pub use float::value as of_floats;
 pub use spread::Spread;
 pub(super) use view::padded;
 

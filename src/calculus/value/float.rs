@@ -399,9 +399,9 @@ impl Mode {
     }
 }
 
-/// Returns the value in `f64`.
+/// Returns the value of an operation on floats of type `ty`, in `f64`. Operands that the operation does not have count as none.
 #[inline]
-fn value(op: ScalarOp, ty: ScalarType, [x, y, z]: [f64; 3]) -> f64 {
+pub fn value(op: ScalarOp, ty: ScalarType, [x, y, z]: [f64; 3]) -> f64 {
     use ScalarOp as O;
     match op {
         O::Add => x + y,

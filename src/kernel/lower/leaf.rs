@@ -3,6 +3,7 @@
 use super::lane_checks;
 use super::view::{Step, View, Views, stop};
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
+use crate::calculus::value;
 use crate::diag::Code;
 use crate::kernel::ir::index::{Facts, Guard, Index};
 use crate::kernel::ir::{Block, Check, ElemTy, Expr, Reg, Stmt};
@@ -491,16 +492,14 @@ impl Leaf<'_> {
     fn power(&mut self, x: Expr, k: i64, t: ScalarType) -> Step<Expr> {
         let ty = ElemTy { scalar: t, width: x.ty().width };
         let product = |a: &Expr, b: &Expr| Expr::Op(ScalarOp::Mul, ty, vec![a.clone(), b.clone()]);
+        if k == 1 {
+            return Ok(x);
+        }
         let x = bind(&View::Elem(x), self.cx)?.expr()?;
-        let square = product(&x, &x);
-        Ok(match k {
-            2 => square,
-            3 => product(&square, &x),
-            _ => {
-                let square = bind(&View::Elem(square), self.cx)?.expr()?;
-                product(&square, &square)
-            }
-        })
+        let root = self.power(x.clone(), k / 2, t)?;
+        let root = if k < 4 { root } else { bind(&View::Elem(root), self.cx)?.expr()? };
+        let square = product(&root, &root);
+        Ok(if k % 2 == 0 { square } else { product(&square, &x) })
     }
 
     /// A shift. C leaves open what happens if the number of places is negative, or not less than the number of bits.
@@ -539,6 +538,9 @@ impl Leaf<'_> {
             && let Some(k) = small_exponent(exponent)
         {
             return self.power(x.clone().widen(width), k, t);
+        }
+        if let Some(known) = of_literals(op, t, &es) {
+            return Ok(known);
         }
         let mut es: Vec<Expr> = es.into_iter().map(|e| e.widen(width)).collect();
         if self.cx.views().checked
@@ -581,10 +583,52 @@ fn constant(e: &Expr) -> Option<i128> {
     }
 }
 
-/// Returns the exponent of a power that is computed by multiplications: 2, 3 or 4, as a literal.
+/// Returns an operation on float literals as a literal, rounded once. The type is one that every device computes in.
+fn of_literals(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Expr> {
+    use ScalarOp::{
+        Add, Cbrt, Cos, Div, Exp, Exp2, Log, Log2, Mul, Neg, Pow, Rsqrt, Sin, Sqrt, Sub, Tan,
+    };
+    let known = matches!(
+        op,
+        Add | Cbrt
+            | Cos
+            | Div
+            | Exp
+            | Exp2
+            | Log
+            | Log2
+            | Mul
+            | Neg
+            | Pow
+            | Rsqrt
+            | Sin
+            | Sqrt
+            | Sub
+            | Tan
+    );
+    if !known || !matches!(t, ScalarType::F32 | ScalarType::F64) {
+        return None;
+    }
+    let literal = |e: &Expr| match e {
+        Expr::Lit(l) if l.ty == t => l.as_float(),
+        _ => None,
+    };
+    let of: Vec<f64> = es.iter().map(literal).collect::<Option<_>>()?;
+    let result = value::of_floats(op, t, [0, 1, 2].map(|i| of.get(i).copied().unwrap_or(0.0)));
+    // Devices differ in numbers that are not normal.
+    let normal = |x: f64| {
+        x == 0.0 || if t == ScalarType::F32 { (x as f32).is_normal() } else { x.is_normal() }
+    };
+    (normal(result) && of.into_iter().all(normal)).then(|| Expr::Lit(Lit::float(t, result)))
+}
+
+/// Most multiplications of a power are about twice the logarithm of this exponent. Their error stays below that of `pow`.
+const SMALL_EXPONENT: i64 = 16;
+
+/// Returns the exponent of a power that is computed by multiplications, if it is a small literal.
 fn small_exponent(e: &Expr) -> Option<i64> {
     match e {
-        Expr::Lit(l) => [2, 3, 4].into_iter().find(|k| {
+        Expr::Lit(l) => (2..=SMALL_EXPONENT).find(|k| {
             let of_int = Lit::int(l.ty, i128::from(*k));
             *l == if l.ty.is_float() { Lit::float(l.ty, *k as f64) } else { of_int }
         }),

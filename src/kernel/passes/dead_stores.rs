@@ -22,6 +22,11 @@ pub fn remove(p: &mut Program) {
                 }
                 changed = true;
             }
+            // Registers that loops carry use each other.
+            if !kernel.body.is_empty() && !has_effect(&kernel.body) {
+                kernel.body.clear();
+                changed = true;
+            }
         }
         if !changed {
             break;
@@ -37,6 +42,21 @@ pub fn remove(p: &mut Program) {
     while let Some(at) = p.control.windows(2).position(empty) {
         p.control.drain(at..at + 2);
     }
+}
+
+/// Whether a kernel changes a buffer, or may report an error.
+fn has_effect(b: &Block) -> bool {
+    let mut found = false;
+    for s in b {
+        s.visit(&mut |s| {
+            let changes = match s {
+                Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) => matches!(m, Mem::Global(_)),
+                _ => false,
+            };
+            found |= changes || may_report(s);
+        });
+    }
+    found
 }
 
 /// Returns the buffers that a kernel or the host reads, and those that are exchanged with one.
