@@ -23,6 +23,7 @@ mod host_copies;
 mod in_place;
 mod interleave;
 mod irregular;
+mod known;
 mod lane_checks;
 mod leaf;
 mod loops;

@@ -147,3 +147,22 @@ fn may_report(s: &Stmt) -> bool {
     s.exprs(&mut |e| e.visit(&mut |e| found |= matches!(e, Expr::Checked(..))));
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+
+    /// The first kernel sums rows in a loop with a register. Only the number of its results is used.
+    #[test]
+    fn kernels_without_an_effect_go() {
+        let sums = "mapGlb 0 (reduceSeq (+) 0.0) . a";
+        let of = |used: &str| {
+            let text = format!("mapGlb 0 {used} . distl . fork ({sums}) (iota 5 i32)");
+            let term = term(&text, &[("a", "[5][7]f32")]);
+            lower(&term, &SizeEnv::default(), &options()).expect("lowers").kernels.len()
+        };
+        assert_eq!((of("snd"), of("index")), (1, 2));
+    }
+}
