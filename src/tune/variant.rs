@@ -320,14 +320,11 @@ impl<'a> Pool<'a> {
         self.join(&mut joined, &go_on);
         let mut drawn: Vec<Variant> = joined.into_iter().map(|(_, v)| v).collect();
         drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
-        // Whole candidates are rarely better than joined ones. They show what stages cost in the company of others.
-        let (mut most, mut in_vain) = if drawn.is_empty() {
-            let skeletons: HashSet<&str> =
-                self.candidates.iter().map(|c| c.skeleton.as_str()).collect();
-            (skeletons.len().clamp(ROUND, FIRST_ROUND), 0)
-        } else {
-            (BESIDE_JOINED, IN_VAIN - 1)
-        };
+        let skeletons: HashSet<&str> =
+            self.candidates.iter().map(|c| c.skeleton.as_str()).collect();
+        let mut most = skeletons.len().clamp(ROUND, FIRST_ROUND);
+        // Whole candidates are rarely better than joined ones: the first round in vain is the last.
+        let mut in_vain = if drawn.is_empty() { 0 } else { IN_VAIN - 1 };
         self.most_written = MOST_WRITTEN;
         while in_vain < IN_VAIN && self.written < MOST_WRITTEN && go_on() {
             let more = self.draw(most, 1, |_| true, &go_on);
@@ -543,8 +540,6 @@ fn in_turns(items: Vec<usize>, forms: usize, form: impl Fn(&usize) -> usize) -> 
 const ROUND: usize = 128;
 /// Most candidates of the first round.
 const FIRST_ROUND: usize = 384;
-/// Number of candidates of the first round if stages were joined before.
-const BESIDE_JOINED: usize = 32;
 /// Bytes of kernel text after which rounds draw no further candidates, only those that join or change stages.
 const MOST_WRITTEN: usize = 32 << 20;
 /// The rounds end after this many whose best prediction was not less than this part of the best before.
