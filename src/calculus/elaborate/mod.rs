@@ -47,6 +47,7 @@ mod natural;
 mod nests;
 mod parts;
 mod patterns;
+mod recurrences;
 mod row_sums;
 mod sides;
 mod sizes;
@@ -145,6 +146,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         next += 1;
         Var(next - 1)
     };
+    let body = recurrences::as_scans(body, sizes.env_mut(), &mut fresh);
+    let short = short.map(|body| recurrences::as_scans(body, sizes.env_mut(), &mut fresh));
     let mut prepared = |body| {
         let body = elements::by_element(body, sizes.env(), &mut fresh);
         let body = tables::tables(hoist::hoist(body, &mut fresh), sizes.env(), &mut fresh);
