@@ -331,6 +331,9 @@ impl Lowerer {
         {
             return self.write(rest, x, &d);
         }
+        if self.context == Context::Item && self.scan_results(factors, x, dest)? {
+            return Ok(());
+        }
         if let (Op::ToMem(_), Context::Host) = (f.op(), self.context)
             && is_pure(&f.args()[0])
         {
@@ -506,7 +509,7 @@ impl Lowerer {
                 self.streaming = was;
                 done
             }
-            Op::Scan(ScanKind::Seq | ScanKind::Exclusive) => self.scan(f, x, dest),
+            Op::Scan(ScanKind::Seq | ScanKind::Exclusive) => self.scan(f, x, dest).map(|_| ()),
             Op::ScanLcl(_) if self.context == Context::Group => self.scan_in_group(f, x, dest),
             Op::Scan(ScanKind::Assoc) if self.context == Context::Host => {
                 self.scan_in_parts(f, x, dest)

@@ -33,7 +33,10 @@ use step::{Component, Step, Stored};
 /// Most scalars in arrays of a scan's state, which a work-item has in registers.
 const STATE: u64 = 64;
 
-/// Most scalars of an array that a step computes.
+/// A group of so few work-items would leave most of a warp idle, and have barriers between all parts of a step.
+const NARROW: u64 = 8;
+
+/// Most operations of one part of a step that are work for one work-item, however many work-items could share them.
 const WORK: u64 = 64;
 
 /// Returns the program with scans in place of such loops, the inner ones first. Parts of dimensions become dimensions, whose values
@@ -226,15 +229,32 @@ impl Scans<'_> {
         state.sum::<u64>() <= STATE && step.all().all(|e| self.is_small(e))
     }
 
-    /// Whether all arrays that an expression computes are short.
+    /// Whether no pattern in an expression is worth a group of work-items.
     fn is_small(&self, e: &Ex) -> bool {
-        let short = match &e.kind {
-            Kind::Map(..) | Kind::Prim(..) => {
-                e.is_free_of_cost() || scalars_of_arrays(&e.ty, self.env) <= WORK
-            }
-            _ => true,
+        let narrow = self.length(e).is_none_or(|n| n <= NARROW) || self.work(e) <= WORK;
+        narrow && e.parts().iter().all(|(_, part)| self.is_small(part))
+    }
+
+    /// Returns the number of elements that a pattern goes through; `None` for what is no pattern, or only rearranges.
+    fn length(&self, e: &Ex) -> Option<u64> {
+        let (Kind::Map(_, _, args) | Kind::Prim(_, _, _, args)) = &e.kind else { return None };
+        if e.is_free_of_cost() {
+            return None;
+        }
+        args.iter().filter_map(|a| a.length()?.eval(self.env).ok()).max()
+    }
+
+    /// Returns about how many operations on elements an expression takes.
+    fn work(&self, e: &Ex) -> u64 {
+        let (function, parts): (Vec<_>, Vec<_>) =
+            e.parts().into_iter().partition(|(bound, _)| !bound.is_empty());
+        let of = |parts: Vec<(Vec<&Layout>, &Ex)>| {
+            parts.iter().map(|(_, part)| self.work(part)).fold(0, u64::saturating_add)
         };
-        short && e.parts().iter().all(|(_, part)| self.is_small(part))
+        match self.length(e) {
+            Some(n) => n.saturating_mul(of(function).max(1)).saturating_add(of(parts)),
+            None => of(function).saturating_add(of(parts)),
+        }
     }
 
     /// Returns the scan of the steps: an array of the states after each.
