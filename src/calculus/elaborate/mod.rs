@@ -1,7 +1,7 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`interchange`]), maps side by side
+//! smaller core ([`enter`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`interchange`]), maps side by side
 //! become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of

@@ -9,8 +9,8 @@
 //! array, or elements that the last steps stored, which become state ([`step`]). Where the loop leaves elements as they were, they are put
 //! around the results. Of the other state, the last values are the last results.
 //!
-//! One work-item runs a scan. So a loop whose steps have much work that a group could share out stays a loop, and so does a
-//! loop of the host unless its steps are scalars.
+//! One work-item runs a scan. So a loop whose steps have much work that a group could share out stays a loop, as do the loops beside
+//! it in the function of a map, and a loop of the host unless its steps are scalars.
 
 mod runs;
 mod step;
@@ -110,7 +110,12 @@ impl Scans<'_> {
             Kind::Map(prim, f, args) => {
                 // The program itself chose where the functions of low-level patterns run.
                 if *prim == Prim::Map {
+                    let before = f.body.clone();
                     self.walk(&mut f.body, true);
+                    // A group that shares the work of a loop cannot run a scan beside it.
+                    if f.body != before && self.has_shared_loop(&f.body) {
+                        f.body = before;
+                    }
                 }
                 args.iter_mut().for_each(|a| self.walk(a, inside));
             }
@@ -227,6 +232,23 @@ impl Scans<'_> {
         }
         let state = step.state.iter().map(|c| scalars_of_arrays(&c.next.ty, self.env));
         state.sum::<u64>() <= STATE && step.all().all(|e| self.is_small(e))
+    }
+
+    /// Whether a loop over arrays, outside of functions of patterns, has steps that a group shares out. One around a scan has no
+    /// better way.
+    fn has_shared_loop(&self, e: &Ex) -> bool {
+        if let Kind::For(.., acc, step) = &e.kind
+            && acc.ty().has_array()
+            && !self.is_small(step)
+            && !has_scan(step)
+        {
+            return true;
+        }
+        let outside = |(bound, _): &(Vec<&Layout>, &Ex)| match &e.kind {
+            Kind::Map(..) | Kind::Prim(..) => bound.is_empty(),
+            _ => true,
+        };
+        e.parts().into_iter().filter(outside).any(|(_, part)| self.has_shared_loop(part))
     }
 
     /// Whether no pattern in an expression is worth a group of work-items.
@@ -351,6 +373,12 @@ fn number_of_steps(bound: &Ex) -> Option<Size> {
         Kind::Lit(n) => Some(Size::constant(u64::try_from(n.as_int()?).ok()?)),
         _ => None,
     }
+}
+
+/// Whether an expression contains a sequential scan.
+fn has_scan(e: &Ex) -> bool {
+    matches!(e.kind, Kind::Prim(Prim::Scan(ScanKind::Seq), ..))
+        || e.parts().iter().any(|(_, part)| has_scan(part))
 }
 
 /// Collects what the names in an expression stand for, also those in its parts.
