@@ -17,7 +17,7 @@ fn truth(x: bool, span: Span) -> Ex {
 }
 
 /// Returns some value of a type.
-fn any(ty: &Ty, span: Span) -> Option<Ex> {
+pub(super) fn any(ty: &Ty, span: Span) -> Option<Ex> {
     Some(match ty {
         Ty::Unit => Ex::new(Kind::Unit, Ty::Unit, span),
         Ty::Scalar(t) => Ex::new(Kind::Lit(Lit::int(*t, 0)), ty.clone(), span),

@@ -164,7 +164,7 @@ fn reads(e: &Ex) -> bool {
 }
 
 /// Whether an expression computes scalars from scalars and from elements that it reads.
-fn is_scalar_step(e: &Ex) -> bool {
+pub(super) fn is_scalar_step(e: &Ex) -> bool {
     match &e.kind {
         Kind::Index(..) => reads(e),
         Kind::Map(..) | Kind::Prim(..) | Kind::Input(_) => false,

@@ -1,7 +1,7 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`interchange`]), maps side by side
+//! smaller core ([`enter`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`interchange`]), maps side by side
 //! become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
@@ -47,6 +47,7 @@ mod natural;
 mod nests;
 mod parts;
 mod patterns;
+mod recurrences;
 mod row_sums;
 mod sides;
 mod sizes;
@@ -145,6 +146,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         next += 1;
         Var(next - 1)
     };
+    let body = recurrences::as_scans(body, sizes.env_mut(), &mut fresh);
+    let short = short.map(|body| recurrences::as_scans(body, sizes.env_mut(), &mut fresh));
     let mut prepared = |body| {
         let body = elements::by_element(body, sizes.env(), &mut fresh);
         let body = tables::tables(hoist::hoist(body, &mut fresh), sizes.env(), &mut fresh);

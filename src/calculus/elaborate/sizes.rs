@@ -35,6 +35,11 @@ impl<'a> Sizes<'a> {
         &self.env
     }
 
+    /// Returns the values of every dimension met, to add others.
+    pub(super) fn env_mut(&mut self) -> &mut SizeEnv {
+        &mut self.env
+    }
+
     /// Returns the values of every dimension met.
     pub(super) fn into_env(self) -> SizeEnv {
         self.env

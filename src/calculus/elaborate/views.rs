@@ -53,6 +53,19 @@ impl Ex {
         Some(self.rearranged(Prim::Drop, vec![], Ty::array(n, &t)))
     }
 
+    /// Returns the elements in the opposite order.
+    pub(super) fn reverse(self) -> Option<Ex> {
+        self.element_type()?;
+        let ty = self.ty.clone();
+        Some(self.rearranged(Prim::Reverse, vec![], ty))
+    }
+
+    /// Returns the elements of two arrays one after the other, `n` elements in all.
+    pub(super) fn concat(self, other: Ex, n: &Size) -> Option<Ex> {
+        let (ty, span) = (Ty::array(n, &self.element_type()?), self.span.to(other.span));
+        Some(Ex::new(Kind::Prim(Prim::Concat, vec![], vec![], vec![self, other]), ty, span))
+    }
+
     /// Returns the `n` windows of `width` elements that begin every `step` elements.
     pub(super) fn slide(self, width: &Size, step: u64, n: &Size) -> Option<Ex> {
         let t = self.element_type()?;

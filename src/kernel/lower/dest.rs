@@ -284,7 +284,7 @@ pub fn unarranged(t: &Term, d: &Dest) -> Step<Option<Dest>> {
 }
 
 /// Returns the destination of a value of which each component has one of two destinations.
-fn merged(a: &Dest, b: &Dest) -> Option<Dest> {
+pub fn merged(a: &Dest, b: &Dest) -> Option<Dest> {
     match (a, b) {
         (Dest::Nowhere, d) | (d, Dest::Nowhere) => Some(d.clone()),
         (Dest::Pair(a, b), Dest::Pair(c, d)) => Some(Dest::pair(merged(a, c)?, merged(b, d)?)),

@@ -209,6 +209,11 @@ fn element_has_array(f: &Term) -> bool {
     matches!(&f.ty().cod, Ty::Array(_, element) if element.has_array())
 }
 
+/// Whether a view takes components of each element.
+fn chooses(view: &Term) -> bool {
+    *view.op() == Op::Map(MapKind::Plain) && view.is_invertible()
+}
+
 /// Whether `copy` copies a block to local memory of which `f` gives each work-item a row.
 fn takes_rows_of(f: &Term, copy: &Term) -> bool {
     let staged = *copy.op() == Op::ToMem(Space::Local) && is_pure(&copy.args()[0]);
@@ -330,6 +335,9 @@ impl Lowerer {
             && let Some(d) = unarranged(f, dest)?
         {
             return self.write(rest, x, &d);
+        }
+        if self.context == Context::Item && self.scan_results(factors, x, dest)? {
+            return Ok(());
         }
         if let (Op::ToMem(_), Context::Host) = (f.op(), self.context)
             && is_pure(&f.args()[0])
@@ -466,6 +474,16 @@ impl Lowerer {
                 self.write(rest, x, &out.dest)?;
                 out.view
             }
+            // Components that are not read need no memory.
+            Op::Scan(ScanKind::Seq)
+                if self.context == Context::Item && prefix.last().is_some_and(chooses) =>
+            {
+                let (outer, choice) = prefix.split_at(q - 1);
+                let out = self.allocate(&self.views.shape(&choice[0].ty().cod)?, None)?;
+                let mid = self.read_or(before, x)?;
+                self.write_stage(f, &mid, &inverse(&self.views, &choice[0], &out.dest)?)?;
+                return self.apply(outer, &out.view);
+            }
             _ if self.context == Context::Nest => {
                 return stop(
                     Code::IllNested,
@@ -506,7 +524,7 @@ impl Lowerer {
                 self.streaming = was;
                 done
             }
-            Op::Scan(ScanKind::Seq | ScanKind::Exclusive) => self.scan(f, x, dest),
+            Op::Scan(ScanKind::Seq | ScanKind::Exclusive) => self.scan(f, x, dest).map(|_| ()),
             Op::ScanLcl(_) if self.context == Context::Group => self.scan_in_group(f, x, dest),
             Op::Scan(ScanKind::Assoc) if self.context == Context::Host => {
                 self.scan_in_parts(f, x, dest)

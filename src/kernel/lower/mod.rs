@@ -35,6 +35,7 @@ mod record;
 mod reduce;
 mod reduce_group;
 mod scan_group;
+mod scan_results;
 mod scatter;
 mod schedule;
 mod shared_bins;
