@@ -271,22 +271,6 @@ impl SExpr {
         }
     }
 
-    /// Whether the expression computes one of two parts only, as a condition says.
-    pub fn has_choice(&self) -> bool {
-        match self {
-            SExpr::Arg | SExpr::Lit(_) | SExpr::Input(..) | SExpr::Size(..) | SExpr::Var(..) => {
-                false
-            }
-            SExpr::Proj(e, _) => e.has_choice(),
-            SExpr::Op(_, _, es) => es.iter().any(SExpr::has_choice),
-            SExpr::If(..) => true,
-            SExpr::Pair(a, b) | SExpr::Let(a, b) => a.has_choice() || b.has_choice(),
-            SExpr::For(a, b, c) | SExpr::While(a, b, c) => {
-                a.has_choice() || b.has_choice() || c.has_choice()
-            }
-        }
-    }
-
     /// Whether a loop occurs in the expression; a function with one has no vector form.
     pub fn has_loop(&self) -> bool {
         match self {

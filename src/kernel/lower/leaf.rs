@@ -101,15 +101,6 @@ pub fn bind<C: Emit + ?Sized>(v: &View, cx: &mut C) -> Step<View> {
     })
 }
 
-/// Binds every component that is loaded from a memory to a register.
-pub fn loaded<C: Emit + ?Sized>(v: &View, cx: &mut C) -> Step<View> {
-    Ok(match v {
-        View::Elem(Expr::Load(..)) => bind(v, cx)?,
-        View::Unit | View::Elem(_) | View::Array(_) => v.clone(),
-        View::Pair(a, b) => View::pair(loaded(a, cx)?, loaded(b, cx)?),
-    })
-}
-
 /// Binds the components of the argument at `path` that the body uses more than once.
 fn share(body: &SExpr, path: &[bool], arg: &View, cx: &mut Sink) -> Step<View> {
     Ok(match arg {

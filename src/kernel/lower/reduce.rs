@@ -4,7 +4,6 @@ use super::accumulator::{Accumulator, form};
 use super::apply::is_pure;
 use super::dest::{Dest, inverse};
 use super::double_buffer;
-use super::leaf;
 use super::lowerer::{Context, Lowerer};
 use super::view::{Shape, Step, View};
 use crate::calculus::term::{Op, ReduceKind, ScanKind, Space, Term};
@@ -150,24 +149,14 @@ impl Lowerer {
         let acc = self.accumulator(&op, &z)?;
         let op = op.chain();
         let exclusive = *f.op() == Op::Scan(ScanKind::Exclusive);
-        // A load in a branch would begin only when the state before is known.
-        let ahead = op.iter().any(has_choice);
         self.repeat(n, false, &mut |me, i| {
             if exclusive {
                 me.store(&acc.view, &dest.at(i)?, &shape)?;
             }
-            let x = if ahead { leaf::loaded(&x.at(i)?, me)? } else { x.at(i)? };
-            let arg = View::pair(acc.view.clone(), x);
+            let arg = View::pair(acc.view.clone(), x.at(i)?);
             me.step(&op, &arg, &acc, &shape)?;
             if exclusive { Ok(()) } else { me.store(&acc.view, &dest.at(i)?, &shape) }
         })?;
         Ok(acc.view)
     }
-}
-
-/// Whether a function of scalars in the term computes one of two parts only.
-fn has_choice(t: &Term) -> bool {
-    let mut found = false;
-    t.visit(&mut |t| found |= matches!(t.op(), Op::Scalar(f) if f.body.has_choice()));
-    found
 }
