@@ -291,7 +291,7 @@ fn only_computes(e: &Ex) -> bool {
 }
 
 /// Returns the reductions in an expression, without those inside of others.
-fn parts_that_reduce(e: &Ex) -> Vec<&Ex> {
+pub(super) fn parts_that_reduce(e: &Ex) -> Vec<&Ex> {
     match e {
         e if reduces(e) => vec![e],
         e => e.parts().into_iter().flat_map(|(_, part)| parts_that_reduce(part)).collect(),
@@ -317,7 +317,7 @@ fn count(e: &Ex) -> usize {
 }
 
 /// Whether an expression mentions an array among these variables.
-fn takes_arrays(e: &Ex, of: &Vars) -> bool {
+pub(super) fn takes_arrays(e: &Ex, of: &Vars) -> bool {
     match e.kind {
         Kind::Var(v) => of.contains(&v) && matches!(e.ty, Ty::Array(..)),
         _ => e.parts().iter().any(|(_, part)| takes_arrays(part, of)),

@@ -7,7 +7,7 @@
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]) and arrays that are cheap to compute again ([`again`]). Elaboration never evaluates a program,
+//! ([`contractions`]), products among other work ([`fission`], [`products_out`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]) and arrays that are cheap to compute again ([`again`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
 mod again;
@@ -47,6 +47,7 @@ mod natural;
 mod nests;
 mod parts;
 mod patterns;
+mod products_out;
 mod row_sums;
 mod sides;
 mod sizes;
@@ -101,10 +102,11 @@ impl Program {
 type Step = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var) -> Option<Ex>;
 
 /// The steps that lead to one other form, each from what the steps before it give.
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     |e, _, fresh| branches::reductions_first(e, fresh),
     contractions::as_products,
     fission::products_apart,
+    products_out::out_of_batches,
     flat::histograms,
     digits::sorts_by_digits,
 ];
