@@ -31,6 +31,7 @@ mod cut;
 mod digits;
 mod elements;
 mod enter;
+mod epilogues;
 mod fission;
 mod flat;
 mod group_loops;

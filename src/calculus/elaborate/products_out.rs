@@ -8,11 +8,14 @@
 //! each product gets a batch of its own in front of the map, whether it has a name in the function or not, and so does what the
 //! function computes before it. Inner maps come first, so that products also leave batches of batches.
 //!
+//! Products of few rows with a matrix that the whole batch shares are one product of all rows.
+//!
 //! `fission` moves products out of nests of rows first. Nothing moves out of a branch or a loop.
 
 use super::core::{Ex, Kind, Var, Vars};
 use super::cut::Cut;
-use super::fission::{parts_that_reduce, takes_arrays};
+use super::epilogues;
+use super::fission::{flattened, parts_that_reduce, takes_arrays};
 use crate::calculus::size::SizeEnv;
 use crate::calculus::ty::Ty;
 use crate::lang::typed::Prim;
@@ -22,6 +25,9 @@ const HELD: u64 = 1024;
 
 /// Fewest elements of a row for which tiles may pay.
 const LENGTH: u64 = 8;
+
+/// Fewer rows than this leave tiles of each product of a batch partly empty.
+const SHORT: u64 = 256;
 
 /// Returns the program with its products outside of batches that compute more; `None` if there are none.
 pub(super) fn out_of_batches(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
@@ -50,19 +56,52 @@ impl ProductsOut<'_> {
 
     /// Moves the products in the function of a map in front of the map, one after the other.
     fn batch(&mut self, e: &mut Ex) -> bool {
-        let Kind::Map(Prim::Map, f, _) = &e.kind else { return false };
         let env = self.env;
+        let product = |part: &Ex| is_product(part, env);
+        let Kind::Map(Prim::Map, f, _) = &mut e.kind else { return false };
+        if !contains(&f.body, &product) {
+            return false;
+        }
+        let mut changed = epilogues::in_one_nest(&mut f.body, &product);
         // The product that is all that the function gives stays: the map is its batch.
         let last = f.body.behind_lets().clone();
-        let moves = |part: &Ex| is_product(part, env) && *part != last;
-        let Some((cut, product)) = Cut::at(e, &moves, self.fresh) else { return false };
-        let Some(mut products) = cut.array(product, self.fresh) else { return false };
-        self.batch(&mut products);
-        let Some(mut rest) = cut.with(vec![products], false, self.fresh) else { return false };
-        self.batch(last_mut(&mut rest));
-        *e = rest;
-        true
+        let moves = |part: &Ex| product(part) && *part != last;
+        if let Some(rest) = self.apart(e, &moves) {
+            *e = rest;
+            changed = true;
+        }
+        changed | self.one_product(e)
     }
+
+    /// Returns a map whose function computes a product with the first product in front of it.
+    fn apart(&mut self, e: &Ex, moves: &dyn Fn(&Ex) -> bool) -> Option<Ex> {
+        let (cut, product) = Cut::at(e, moves, self.fresh)?;
+        let mut products = cut.array(product, self.fresh)?;
+        self.batch(&mut products);
+        let mut rest = cut.with(vec![products], false, self.fresh)?;
+        self.batch(last_mut(&mut rest));
+        Some(rest)
+    }
+
+    /// Makes one product of a batch of products of few rows with the same matrix.
+    fn one_product(&mut self, e: &mut Ex) -> bool {
+        let is_short = |e: &Ex| e.length().and_then(|n| n.eval(self.env).ok()) < Some(SHORT);
+        let Kind::Map(Prim::Map, f, _) = &e.kind else { return false };
+        if !is_short(&f.body) {
+            return false;
+        }
+        let Some(one) = flattened(e, &Vars::new()) else { return false };
+        let is_one = one.parts().iter().any(|(_, all)| is_product(all, self.env));
+        if is_one {
+            *e = one;
+        }
+        is_one
+    }
+}
+
+/// Whether an expression has such a part.
+fn contains(e: &Ex, part: &dyn Fn(&Ex) -> bool) -> bool {
+    part(e) || e.parts().iter().any(|(_, inner)| contains(inner, part))
 }
 
 /// Whether an expression computes large matrices by reductions, each of a row and of a partner that other rows meet, too.
