@@ -138,3 +138,77 @@ fn last_mut(e: &mut Ex) -> &mut Ex {
         _ => e,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::show;
+    use super::super::texts::elaborated;
+
+    const PRODUCT: &str = "map (map (reduce {Add(_1, _2)} {0} . map {Mul(_1, _2)} . zip))";
+
+    const HEAD: &str = "
+        def mm [n][m][k] (x: [n][k]f32) (y: [m][k]f32) : [n][m]f32 = map (\\r -> map (\\c -> reduce (+) 0 (map2 (*) r c)) y) x
+        def add [n][m] (x: [n][m]f32) (y: [n][m]f32) : [n][m]f32 = map2 (map2 (+)) x y
+        def scaled [n][m] (x: [n][m]f32) : [n][m]f32 = map (\\r -> let s = reduce max 0 r in map (/ s) r) x
+        entry f [b][h][n][m][d] (x: [b][n][m]f32) (u: [b][n][d]f32) (v: [b][m][d]f32) (w: [m][d]f32)
+          (us: [b][h][n][d]f32) (vs: [b][h][m][d]f32) ";
+
+    /// Returns the forms of a program but the first, all of whose size parameters are `n`.
+    fn others(n: u64, body: &str) -> Vec<String> {
+        elaborated(n, &format!("{HEAD}{body}")).others.iter().map(show).collect()
+    }
+
+    #[track_caller]
+    fn has(n: u64, body: &str, part: &str) {
+        let forms = others(n, body);
+        assert!(forms.iter().any(|f| f.contains(part)), "no `{part}` in {forms:#?}");
+    }
+
+    #[test]
+    fn products_leave_batches() {
+        // Rows of a product, in a line and with a name.
+        let batch = format!("map ({PRODUCT} . cross) . zip . fork u v");
+        has(300, ": [b][n][m]f32 = map2 (\\u v -> scaled (mm u v)) u v", &batch);
+        let named = ": [b][n][m]f32 = map3 (\\x u v ->
+            let g = mm u v in map2 (\\r s -> let t = reduce (+) 0 (map2 (*) r s) in map (* t) s) x g) x u v";
+        has(300, named, &batch);
+        // Two of them, of which one meets the other.
+        let chain = ": [b][n][d]f32 = map2 (\\u v -> mm (scaled (mm u v)) (transpose v)) u v";
+        has(300, chain, &batch);
+        // Batches of batches.
+        let inner = format!("map (map ({PRODUCT} . cross) . zip) . zip . fork us vs");
+        let heads =
+            ": [b][h][n][m]f32 = map2 (\\us vs -> map2 (\\u v -> scaled (mm u v)) us vs) us vs";
+        has(300, heads, &inner);
+    }
+
+    #[test]
+    fn what_follows_a_product_element_by_element_is_its_epilogue() {
+        let forms = others(300, ": [b][n][m]f32 = map2 (\\x u -> add x (mm u w)) x u");
+        let direct = ": [b][n][m]f32 =
+            map2 (map2 (\\r q -> map2 (\\c k -> c + reduce (+) 0 (map2 (*) q k)) r w)) x u";
+        let direct = show(&elaborated(300, &format!("{HEAD}{direct}")).term);
+        assert!(forms.contains(&direct), "no `{direct}` in {forms:#?}");
+        // Of two products, one is in front.
+        let both = ": [b][n][m]f32 = map3 (\\x u v -> add (add x (mm u w)) (mm v w)) x u v";
+        let front = format!("map ({PRODUCT} . cross . fork id w) . v");
+        let head = HEAD.replace("(v: [b][m][d]f32)", "(v: [b][n][d]f32)");
+        let forms: Vec<String> =
+            elaborated(300, &format!("{head}{both}")).others.iter().map(show).collect();
+        assert!(forms.iter().any(|f| f.contains(&front)), "no `{front}` in {forms:#?}");
+    }
+
+    #[test]
+    fn short_products_with_one_matrix_are_one() {
+        let body = ": [b][n][m]f32 = map (\\u -> scaled (mm u w)) u";
+        has(64, body, &format!("{PRODUCT} . cross . fork (join . u) w"));
+        has(300, body, &format!("map ({PRODUCT} . cross . fork id w) . u"));
+    }
+
+    #[test]
+    fn small_products_stay() {
+        let body = ": [b][n][m]f32 = map2 (\\u v -> scaled (mm u v)) u v";
+        let forms = others(12, body);
+        assert!(!forms.iter().any(|f| f.contains("cross) . zip . fork u v")), "{forms:#?}");
+    }
+}
