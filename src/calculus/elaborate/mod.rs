@@ -1,13 +1,13 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`interchange`]), maps side by side
+//! smaller core ([`enter`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`products_out`], [`interchange`]), maps side by side
 //! become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), products among other work ([`fission`], [`products_out`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]) and arrays that are cheap to compute again ([`again`]). Elaboration never evaluates a program,
+//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]) and arrays that are cheap to compute again ([`again`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
 mod again;
@@ -107,7 +107,7 @@ const STEPS: [Step; 6] = [
     |e, _, fresh| branches::reductions_first(e, fresh),
     contractions::as_products,
     fission::products_apart,
-    products_out::out_of_batches,
+    products_out::in_one_product,
     flat::histograms,
     digits::sorts_by_digits,
 ];
@@ -151,7 +151,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let mut prepared = |body| {
         let body = elements::by_element(body, sizes.env(), &mut fresh);
         let body = tables::tables(hoist::hoist(body, &mut fresh), sizes.env(), &mut fresh);
-        invariant::rows(body, &mut fresh)
+        let body = invariant::rows(body, &mut fresh);
+        products_out::out_of_batches(&body, sizes.env(), &mut fresh).unwrap_or(body)
     };
     let body = prepared(body);
     let short = short.map(prepared);

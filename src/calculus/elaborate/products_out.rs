@@ -8,9 +8,10 @@
 //! each product gets a batch of its own in front of the map, whether it has a name in the function or not, and so does what the
 //! function computes before it. Inner maps come first, so that products also leave batches of batches.
 //!
-//! Products of few rows with a matrix that the whole batch shares are one product of all rows.
+//! This is done in all forms of a program. In the form where `fission` moves products out of nests of rows, they leave batches, too, and
+//! products of few rows with a matrix that the whole batch shares are one product of all rows.
 //!
-//! `fission` moves products out of nests of rows first. Nothing moves out of a branch or a loop.
+//! Nothing moves out of a branch or a loop.
 
 use super::core::{Ex, Kind, Var, Vars};
 use super::cut::Cut;
@@ -32,12 +33,20 @@ const SHORT: u64 = 256;
 /// Returns the program with its products outside of batches that compute more; `None` if there are none.
 pub(super) fn out_of_batches(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let mut out = e.clone();
-    ProductsOut { env, fresh }.walk(&mut out).then_some(out)
+    ProductsOut { env, fresh, one: false }.walk(&mut out).then_some(out)
+}
+
+/// The same, where products of few rows with a matrix that the batch shares are one product, too.
+pub(super) fn in_one_product(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let mut out = e.clone();
+    ProductsOut { env, fresh, one: true }.walk(&mut out).then_some(out)
 }
 
 struct ProductsOut<'a> {
     env: &'a SizeEnv,
     fresh: &'a mut dyn FnMut() -> Var,
+    /// Whether products of few rows with the same matrix become one product.
+    one: bool,
 }
 
 impl ProductsOut<'_> {
@@ -87,7 +96,7 @@ impl ProductsOut<'_> {
     fn one_product(&mut self, e: &mut Ex) -> bool {
         let is_short = |e: &Ex| e.length().and_then(|n| n.eval(self.env).ok()) < Some(SHORT);
         let Kind::Map(Prim::Map, f, _) = &e.kind else { return false };
-        if !is_short(&f.body) {
+        if !self.one || !is_short(&f.body) {
             return false;
         }
         let Some(one) = flattened(e, &Vars::new()) else { return false };
@@ -153,14 +162,14 @@ mod tests {
         entry f [b][h][n][m][d] (x: [b][n][m]f32) (u: [b][n][d]f32) (v: [b][m][d]f32) (w: [m][d]f32)
           (us: [b][h][n][d]f32) (vs: [b][h][m][d]f32) ";
 
-    /// Returns the forms of a program but the first, all of whose size parameters are `n`.
-    fn others(n: u64, body: &str) -> Vec<String> {
-        elaborated(n, &format!("{HEAD}{body}")).others.iter().map(show).collect()
+    /// Returns the forms of a program, all of whose size parameters are `n`.
+    fn forms(n: u64, body: &str) -> Vec<String> {
+        elaborated(n, &format!("{HEAD}{body}")).forms().iter().map(show).collect()
     }
 
     #[track_caller]
     fn has(n: u64, body: &str, part: &str) {
-        let forms = others(n, body);
+        let forms = forms(n, body);
         assert!(forms.iter().any(|f| f.contains(part)), "no `{part}` in {forms:#?}");
     }
 
@@ -184,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_product_element_by_element_is_its_epilogue() {
-        let forms = others(300, ": [b][n][m]f32 = map2 (\\x u -> add x (mm u w)) x u");
+        let forms = forms(300, ": [b][n][m]f32 = map2 (\\x u -> add x (mm u w)) x u");
         let direct = ": [b][n][m]f32 =
             map2 (map2 (\\r q -> map2 (\\c k -> c + reduce (+) 0 (map2 (*) q k)) r w)) x u";
         let direct = show(&elaborated(300, &format!("{HEAD}{direct}")).term);
@@ -194,7 +203,7 @@ mod tests {
         let front = format!("map ({PRODUCT} . cross . fork id w) . v");
         let head = HEAD.replace("(v: [b][m][d]f32)", "(v: [b][n][d]f32)");
         let forms: Vec<String> =
-            elaborated(300, &format!("{head}{both}")).others.iter().map(show).collect();
+            elaborated(300, &format!("{head}{both}")).forms().iter().map(show).collect();
         assert!(forms.iter().any(|f| f.contains(&front)), "no `{front}` in {forms:#?}");
     }
 
@@ -208,7 +217,8 @@ mod tests {
     #[test]
     fn small_products_stay() {
         let body = ": [b][n][m]f32 = map2 (\\u v -> scaled (mm u v)) u v";
-        let forms = others(12, body);
-        assert!(!forms.iter().any(|f| f.contains("cross) . zip . fork u v")), "{forms:#?}");
+        let forms = forms(12, body);
+let apart = format!("map ({PRODUCT} . cross) . zip . fork u v");
+        assert!(!forms.iter().any(|f| f.contains(&apart)), "{forms:#?}");
     }
 }
