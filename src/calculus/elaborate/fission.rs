@@ -140,7 +140,8 @@ impl Fission<'_> {
 
     /// Finds inner maps, outside functions, branches and loops.
     fn inner(&mut self, e: &mut Ex, place: &mut Place) {
-        if let Some(flat) = flattened(e, place) {
+        let names = place.lets.iter().flat_map(|(p, _)| p.vars()).map(|(v, _)| v);
+        if let Some(flat) = flattened(e, &names.chain(place.rows.iter().copied()).collect()) {
             *e = flat;
         }
         let results = place.times.saturating_mul(self.rows(&e.ty));
@@ -248,22 +249,20 @@ impl Fission<'_> {
     }
 }
 
-/// Returns a map over rows of rows as one map over all rows, if the inner function takes nothing else of the outer row:
+/// Returns a map over rows of rows as one map over all rows, if the inner function takes nothing else of the outer row, and the rows do
+/// not depend on the names in `inside`:
 /// `map2 (\xs ys -> map2 h xs ys) xss yss` is `split m (map2 h (join xss) (join yss))`. Then products with all rows are one product.
-fn flattened(e: &Ex, place: &Place) -> Option<Ex> {
+pub(super) fn flattened(e: &Ex, inside: &Vars) -> Option<Ex> {
     let Kind::Map(Prim::Map, f, args) = &e.kind else { return None };
     let Kind::Map(Prim::Map, h, rows) = &f.body.kind else { return None };
     if !h.body.free().is_disjoint(&f.own()) || count(&h.body) == 0 {
         return None;
     }
-    let bound: Vars = place.lets.iter().flat_map(|(p, _)| p.vars()).map(|(v, _)| v).collect();
     let all = |row: &Ex| {
         let own =
             |p: &Layout| matches!((p, &row.kind), (Layout::Var(p, _), Kind::Var(v)) if p == v);
         let array = &args[f.params.iter().position(own)?];
-        let free = array.free();
-        let outside = free.is_disjoint(&place.rows) && free.is_disjoint(&bound);
-        if outside { array.clone().join() } else { None }
+        if array.free().is_disjoint(inside) { array.clone().join() } else { None }
     };
     let all: Vec<Ex> = rows.iter().map(all).collect::<Option<_>>()?;
     let Ty::Array(n, of) = &e.ty else { return None };
@@ -278,7 +277,7 @@ fn reduces(e: &Ex) -> bool {
 }
 
 /// Whether an expression computes a scalar from reductions and elements, without choices.
-fn only_computes(e: &Ex) -> bool {
+pub(super) fn only_computes(e: &Ex) -> bool {
     match &e.kind {
         _ if reduces(e) => !chooses(e),
         Kind::Var(_) | Kind::Lit(_) | Kind::Size(_) | Kind::ScalarInput(..) => true,
@@ -291,7 +290,7 @@ fn only_computes(e: &Ex) -> bool {
 }
 
 /// Returns the reductions in an expression, without those inside of others.
-fn parts_that_reduce(e: &Ex) -> Vec<&Ex> {
+pub(super) fn parts_that_reduce(e: &Ex) -> Vec<&Ex> {
     match e {
         e if reduces(e) => vec![e],
         e => e.parts().into_iter().flat_map(|(_, part)| parts_that_reduce(part)).collect(),
@@ -317,7 +316,7 @@ fn count(e: &Ex) -> usize {
 }
 
 /// Whether an expression mentions an array among these variables.
-fn takes_arrays(e: &Ex, of: &Vars) -> bool {
+pub(super) fn takes_arrays(e: &Ex, of: &Vars) -> bool {
     match e.kind {
         Kind::Var(v) => of.contains(&v) && matches!(e.ty, Ty::Array(..)),
         _ => e.parts().iter().any(|(_, part)| takes_arrays(part, of)),

@@ -1,7 +1,8 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`interchange`]), maps side by side
+//! smaller core ([`enter`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`products_out`],
+//! [`interchange`]), maps side by side
 //! become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
@@ -31,6 +32,7 @@ mod cut;
 mod digits;
 mod elements;
 mod enter;
+mod epilogues;
 mod fission;
 mod flat;
 mod group_loops;
@@ -47,7 +49,11 @@ mod natural;
 mod nests;
 mod parts;
 mod patterns;
+<<<<<<< HEAD
 mod recurrences;
+=======
+mod products_out;
+>>>>>>> batch-products
 mod row_sums;
 mod sides;
 mod sizes;
@@ -102,10 +108,11 @@ impl Program {
 type Step = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var) -> Option<Ex>;
 
 /// The steps that lead to one other form, each from what the steps before it give.
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     |e, _, fresh| branches::reductions_first(e, fresh),
     contractions::as_products,
     fission::products_apart,
+    products_out::in_one_product,
     flat::histograms,
     digits::sorts_by_digits,
 ];
@@ -151,7 +158,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let mut prepared = |body| {
         let body = elements::by_element(body, sizes.env(), &mut fresh);
         let body = tables::tables(hoist::hoist(body, &mut fresh), sizes.env(), &mut fresh);
-        invariant::rows(body, &mut fresh)
+        let body = invariant::rows(body, &mut fresh);
+        products_out::out_of_batches(&body, sizes.env(), &mut fresh).unwrap_or(body)
     };
     let body = prepared(body);
     let short = short.map(prepared);

@@ -24,7 +24,8 @@ fn apart_at(n: u64, text: &str) -> Option<String> {
     elaborated(n, text).others.first().map(show)
 }
 
-fn elaborated(n: u64, text: &str) -> Program {
+/// Returns a program, all of whose size parameters are `n`.
+pub(super) fn elaborated(n: u64, text: &str) -> Program {
     let entry = check_entry(&Source::new("test.pat", text), None).unwrap_or_else(|e| panic!("{e}"));
     let sizes = entry.sizes.iter().map(|s| (s.clone(), n)).collect();
     elaborate(&entry, &sizes).unwrap_or_else(|e| panic!("{e}"))

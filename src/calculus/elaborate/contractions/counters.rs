@@ -105,6 +105,10 @@ impl Reads<'_> {
                 _ => None,
             },
             Kind::Prim(Prim::Replicate, _, _, args) => args.first().cloned(),
+            Kind::Prim(Prim::Gather, _, _, args) => match &args[..] {
+                [xs, places] => xs.element(&places.element(at)?),
+                _ => None,
+            },
             Kind::Prim(Prim::Take, _, _, args) => args.first()?.element(at),
             Kind::Prim(Prim::Drop, _, _, args) => {
                 let cut = self.length(&args.first()?.ty)?.checked_sub(self.length(&array.ty)?)?;

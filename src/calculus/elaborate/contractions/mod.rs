@@ -36,8 +36,9 @@ use operands::{Operands, slides};
 const ROWS: u64 = 4;
 const LENGTH: u64 = 8;
 
-/// Fewest results.
+/// Fewest results, or how many times as long as there are results a sum is at least: a long sum is computed in parts.
 const RESULTS: u64 = 1 << 12;
+const TALL: u64 = 16;
 
 /// Most nodes of the function of a nest.
 const LARGEST: usize = 400;
@@ -385,7 +386,8 @@ impl Contractions<'_> {
         let (rows, columns) = (self.size(rows), self.size(columns));
         let results = self.size(batch).saturating_mul(rows).saturating_mul(columns);
         let length = self.size(&sum.axes.iter().collect::<Vec<_>>());
-        rows >= ROWS && columns >= ROWS && results >= RESULTS && length >= LENGTH
+        let many = results >= RESULTS || length / TALL >= results;
+        rows >= ROWS && columns >= ROWS && many && length >= LENGTH
     }
 
     /// Returns the number of elements of an array with these dimensions.

@@ -77,3 +77,21 @@ fn what_is_no_product_stays() {
            tabulate_2d h w (\\i j -> sum (flatten (tabulate_2d 3 3 (\\a b -> x[i + a, j + b] * k[a, b]))))",
     );
 }
+
+/// A sum of sums is one sum, of few results, too, if it is long.
+#[test]
+fn sums_of_sums_of_few_results() {
+    let of = |t: u64, shift: &str, steps: &str| {
+        let text = format!(
+            "entry f [b][t][s] (x: [b][t][s]f32) (y: [b][t][s]f32) : [s][s]f32 = tabulate_2d s s (\\i j ->
+               sum (map (\\q -> sum (map (\\k -> x[q, k, i] * y[q, k{shift}, j]) (iota {steps}))) (iota b)))"
+        );
+        elaborated(&text, &[("b", 200), ("t", t), ("s", 16)])
+    };
+    for (shift, steps) in [("", "t"), (" + 1", "(t - 1)")] {
+        let program = of(100, shift, steps);
+        assert!(becomes(&program, "cross . fork (map join"), "{}", forms(&program));
+    }
+    let short = of(5, "", "t");
+    assert!(!becomes(&short, "cross . fork (map join"), "{}", forms(&short));
+}
