@@ -2,8 +2,7 @@
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
 //! smaller core ([`enter`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`products_out`],
-//! [`interchange`]), maps side by side
-//! become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
+//! [`interchange`]), maps side by side become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
@@ -49,11 +48,8 @@ mod natural;
 mod nests;
 mod parts;
 mod patterns;
-<<<<<<< HEAD
-mod recurrences;
-=======
 mod products_out;
->>>>>>> batch-products
+mod recurrences;
 mod row_sums;
 mod sides;
 mod sizes;
