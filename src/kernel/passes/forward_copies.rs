@@ -5,7 +5,7 @@
 
 use super::lifetimes::touched;
 use super::memory_reuse::block;
-use crate::kernel::ir::{BufferRole, Control, Expr, Kernel, Mem, Program, Stmt};
+use crate::kernel::ir::{Block, BufferRole, Control, Expr, Kernel, Mem, Program, Stmt};
 use std::collections::BTreeSet;
 
 /// Removes the kernels that only copy a whole temporary to a result.
@@ -63,19 +63,20 @@ pub(super) fn names(control: &[Control], buffer: usize) -> usize {
 
 /// Returns the two buffers of a kernel that only copies elements to the same places.
 pub(super) fn copied(k: &Kernel) -> Option<(usize, usize)> {
-    let mut inner = &k.body;
-    loop {
-        let [s] = inner.as_slice() else { return None };
-        match s {
-            Stmt::Loop { body, .. } => inner = body,
-            Stmt::If(_, body, other) if other.is_empty() => inner = body,
-            Stmt::Store(Mem::Global(to), i, e) => {
-                let Expr::Load(Mem::Global(from), _, j) = e else { return None };
-                return (i == j).then_some((*from, *to));
+    // A long dimension is a loop with a last part of its own.
+    fn of(block: &Block) -> Option<(usize, usize)> {
+        let mut parts = block.iter().map(|s| match s {
+            Stmt::Loop { body, .. } => of(body),
+            Stmt::If(_, body, other) if other.is_empty() => of(body),
+            Stmt::Store(Mem::Global(to), i, Expr::Load(Mem::Global(from), _, j)) => {
+                (i == j).then_some((*from, *to))
             }
-            _ => return None,
-        }
+            _ => None,
+        });
+        let first = parts.next()??;
+        parts.all(|other| other == Some(first)).then_some(first)
     }
+    of(&k.body)
 }
 
 /// Whether the result may take the place of the temporary: kernel `k` alone touches the result, no later kernel stores to
@@ -114,4 +115,23 @@ pub(super) fn buffers(k: &Kernel, stored: bool) -> BTreeSet<usize> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+
+    /// There are more rows than groups in the second dimension of a grid.
+    #[test]
+    fn a_result_that_is_read_again_is_not_copied() {
+        let rows = "mapGlb 1 (mapGlb 0 abs) . a";
+        for n in [100, 70_000, 1 << 20] {
+            let text = format!("fork id (mapGlb 0 (reduceSeq (+) 0.0)) . {rows}");
+            let term = term(&text, &[("a", &format!("[{n}][4]f32"))]);
+            let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+            assert_eq!(program.kernels.len(), 2, "{n}");
+        }
+    }
 }

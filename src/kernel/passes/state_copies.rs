@@ -124,7 +124,7 @@ mod tests {
                     padLast 128 . slide 3 1 100 . padConstant 1 102 false";
         let changed = "the . mapWrg 0 (reduceLcl 16 (||) false (!=)) . wrap . zip";
         let step = format!("fork snd ({changed}) . fork id ({next}) . fst . fst");
-        let text = format!("fst . foldSeq ({step}) . fork (fork x true) (iota 100 i32)");
+        let text = format!("foldSeq ({step}) . fork (fork x true) (iota 100 i32)");
         let term = term(&text, &[("x", "[100]bool")]);
         let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
         let begin = |c: &Control| matches!(c, Control::Repeat(..));
