@@ -218,7 +218,7 @@ mod tests {
     fn small_products_stay() {
         let body = ": [b][n][m]f32 = map2 (\\u v -> scaled (mm u v)) u v";
         let forms = forms(12, body);
-let apart = format!("map ({PRODUCT} . cross) . zip . fork u v");
+        let apart = format!("map ({PRODUCT} . cross) . zip . fork u v");
         assert!(!forms.iter().any(|f| f.contains(&apart)), "{forms:#?}");
     }
 }
