@@ -251,10 +251,18 @@ pub fn saturate(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Satu
 /// keeps the best terms of each form: within one class, those of a form that the additive estimate favours would displace
 /// the others.
 ///
+/// A graph that reaches the limit on nodes lacks what the rules make last, such as tiles, in all forms. If the first form alone
+/// saturates, the result has that form only.
+///
 /// # Errors
 /// Those of [`saturate`].
 pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
-    run(EGraph::default(), forms, false, rules, limits)
+    let all = run(EGraph::default(), forms, false, rules, limits)?;
+    if all.report.stop_reason != StopReason::NodeLimit || forms.len() == 1 {
+        return Ok(all);
+    }
+    let first = run(EGraph::default(), &forms[..1], false, rules, limits)?;
+    Ok(if first.report.stop_reason == StopReason::Saturated { first } else { all })
 }
 
 /// As [`saturate`], but the graph can explain why two terms are equal. It is slower and takes several times
