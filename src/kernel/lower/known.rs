@@ -49,9 +49,11 @@ pub fn of_literals(op: ScalarOp, t: ScalarType, es: &[Expr]) -> Option<Expr> {
     let of: Vec<f64> = es.iter().map(literal).collect::<Option<_>>()?;
     let result = value::of_floats(op, t, [0, 1, 2].map(|i| of.get(i).copied().unwrap_or(0.0)));
     // Devices differ in numbers that are not normal.
-    let normal = |x: f64| {
-        x == 0.0 || if t == ScalarType::F32 { (x as f32).is_normal() } else { x.is_normal() }
+    let (least, most) = match t {
+        ScalarType::F32 => (f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX)),
+        _ => (f64::MIN_POSITIVE, f64::MAX),
     };
+    let normal = |x: f64| x == 0.0 || (least..=most).contains(&x.abs());
     (normal(result) && of.into_iter().all(normal)).then(|| Expr::Lit(Lit::float(t, result)))
 }
 
