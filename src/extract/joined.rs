@@ -25,8 +25,6 @@ pub type StageValues = HashMap<Term, Vec<SizeEnv>>;
 const BEST: usize = 6;
 /// Most candidates that are joined.
 const JOINED: usize = 24;
-/// Assumed number of iterations of a loop that ends by a condition.
-const ITERATIONS: f64 = 16.0;
 
 /// What is timed by itself in a round: how many forms of the stage at a place, those with the least times first, with which of
 /// their values, and the share of a candidate's time from which a place has a part in the round.
@@ -42,6 +40,9 @@ const ROUNDS: [Round; 3] = [
     Round { forms: 8, values: 2..8, share: 0.02 },
     Round { forms: 3, values: 8..32, share: 0.1 },
 ];
+
+/// A family whose best stages take this many times as long as those of the best family has no part in further rounds.
+const SLOW: f64 = 1.5;
 
 /// A stage as it stands in a compact term: its symbols are not renamed.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -91,8 +92,10 @@ struct Family {
 }
 
 /// The stages of candidates.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Joiner {
+    /// Assumed number of iterations of a loop that ends by a condition.
+    iterations: f64,
     /// The stages, by what they read and give.
     places: IndexMap<String, Place>,
     families: IndexMap<(Term, Arc<[String]>), Family>,
@@ -117,6 +120,11 @@ impl Apart {
 }
 
 impl Joiner {
+    /// A joiner without stages, which assumes this number of iterations of a loop that ends by a condition.
+    pub fn new(iterations: f64) -> Joiner {
+        Joiner { iterations, places: IndexMap::new(), families: IndexMap::new() }
+    }
+
     /// Adds the stages of candidates, each with the values that it has there. `dims` gives the values of the program's dimensions.
     pub fn introduce(&mut self, candidates: &[&Candidate], dims: &SizeEnv) {
         let apart = on_all_cores(candidates, |c| Apart::of(c));
@@ -158,7 +166,7 @@ impl Joiner {
         let family = entry.index();
         entry.or_insert_with(|| Family {
             order: stages::order(&frame),
-            runs: stages::runs(&frame, dims, ITERATIONS),
+            runs: stages::runs(&frame, dims, self.iterations),
             form: c.form,
             values: c.stages.clone(),
             known: IndexSet::new(),
@@ -298,9 +306,6 @@ impl Joiner {
     }
 }
 
-/// A family whose best stages take this many times as long as those of the best family has no part in further rounds.
-const SLOW: f64 = 1.5;
-
 /// Returns the known time of a stage, in microseconds.
 fn us_of(place: &Place, i: usize) -> f64 {
     place[i].unwrap_or(f64::INFINITY)
@@ -430,7 +435,7 @@ mod tests {
 
     /// Adds candidates that were looked at, with the times of their kernels.
     fn joiner(known: &[(Candidate, &[f64])]) -> Joiner {
-        let mut joiner = Joiner::default();
+        let mut joiner = Joiner::new(16.0);
         known.iter().for_each(|(c, us)| joiner.add(c, Some(us), &dims()));
         joiner
     }
@@ -506,7 +511,7 @@ mod tests {
     #[test]
     fn stages_are_timed_by_themselves() {
         let of = ["abs", "sqrt"];
-        let mut joiner = Joiner::default();
+        let mut joiner = Joiner::new(16.0);
         joiner.introduce(&[&candidate(of, 4)], &dims());
         let (_, parts) = stages::frame(&candidate(of, 8).compact).expect("well-typed");
         let with = |tile| SizeEnv::from_iter([(Sym::Tile(Size::dim("n")), tile)]);

@@ -28,7 +28,7 @@ mod passes;
 pub mod verify;
 
 pub use crate::calculus::nesting::check_nesting;
-pub use estimate::{Prediction, estimate, profile};
+pub use estimate::{Prediction, UNKNOWN as ITERATIONS, estimate, profile};
 pub use generator::{Generator, lower};
 pub use ir::index;
 pub use options::{ATOMICS_64, DeviceLimits, Options};

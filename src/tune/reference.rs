@@ -635,21 +635,31 @@ mod tests {
 
     /// Returns a matrix product, its sizes and inputs.
     fn of_product() -> (Entry, IndexMap<String, u64>, [Value; 2]) {
+        of_product_at(N)
+    }
+
+    fn of_product_at(n: usize) -> (Entry, IndexMap<String, u64>, [Value; 2]) {
         let entry = check_entry(&Source::new("f.pat", PRODUCT), None).expect("a program");
-        let numbers: Vec<f64> = (0..N * N).map(|i| ((i * 7919 % 31) as f64 - 15.0) * 0.1).collect();
-        let matrix = || Value::floats(F32, &[N, N], &numbers);
-        (entry, IndexMap::from([("n".to_owned(), N as u64)]), [matrix(), matrix()])
+        let numbers: Vec<f64> = (0..n * n).map(|i| ((i * 7919 % 31) as f64 - 15.0) * 0.1).collect();
+        let matrix = || Value::floats(F32, &[n, n], &numbers);
+        (entry, IndexMap::from([("n".to_owned(), n as u64)]), [matrix(), matrix()])
+    }
+
+    /// Returns the right result of a product.
+    fn right_of((entry, sizes, inputs): &(Entry, IndexMap<String, u64>, [Value; 2])) -> Vec<f32> {
+        let right = interp::run(entry, sizes, inputs).expect("a result").to_floats();
+        #[expect(clippy::cast_possible_truncation, reason = "they are of this type")]
+        right.into_iter().map(|x| x as f32).collect()
     }
 
     /// Returns the reference for a matrix product, and the right result.
     fn product(operations: u64) -> (Reference, Vec<f32>) {
-        let (entry, sizes, inputs) = of_product();
-        let right = interp::run(&entry, &sizes, &inputs).expect("a result").to_floats();
+        let program = of_product();
+        let right = right_of(&program);
+        let (entry, sizes, inputs) = program;
         let limits = Limits { reference_operations: operations, ..Limits::default() };
         let mut reference = Reference::start(&entry, &sizes, &inputs, &limits);
         assert!(reference.wait(|| true).expect("a reference"));
-        #[expect(clippy::cast_possible_truncation, reason = "they are of this type")]
-        let right = right.into_iter().map(|x| x as f32).collect();
         (reference, right)
     }
 
@@ -774,8 +784,10 @@ mod tests {
     /// A dispute that takes the interpreter too long leaves the witness, and calls no kernel wrong.
     #[test]
     fn a_dispute_without_a_decision_leaves_the_witness() {
-        let (entry, sizes, inputs) = of_product();
-        let (_, right) = product(u64::MAX);
+        // The interpreter takes longer than it takes to ask for its end.
+        let program = of_product_at(4 * N);
+        let right = right_of(&program);
+        let (entry, sizes, inputs) = program;
         let other = with(&right, 7, 1.0);
         let outputs = |xs: &[f32]| [HostArray::from_slice(xs)];
         // A deferred interpreter is started, and is late.
@@ -798,6 +810,8 @@ mod tests {
         assert!(!reference.is_disputed(&outputs(&other)));
         assert!(judged(&mut reference, &right).comparison.ok);
         // With a sample, the disputed elements are what takes too long.
+        let (entry, sizes, inputs) = of_product();
+        let (_, right) = product(u64::MAX);
         let limits = Limits {
             reference_operations: 40_000,
             dispute_time: Duration::ZERO,

@@ -8,7 +8,6 @@ use crate::calculus::term::Term;
 use crate::device::cost_model::CostModel;
 use crate::diag::{self, Code, Diagnostic, on_all_cores};
 use crate::extract::{Alone, Candidate, Joiner, StageValues};
-use crate::kernel::profile::Profile;
 use crate::kernel::{self, Generator, Options, Prediction};
 use crate::opencl;
 use crate::opencl::plan::HostPlan;
@@ -51,19 +50,18 @@ pub struct Kernel {
     pub us: f64,
 }
 
-impl Kernel {
-    /// Returns the kernels of a program.
-    fn all(profile: &Profile, prediction: &Prediction) -> Vec<Kernel> {
-        let features = profile.kernels.iter().zip(&profile.launches).map(|(k, launches)| {
-            let mut hasher = DefaultHasher::new();
-            (k.fingerprint(), launches.to_bits()).hash(&mut hasher);
-            hasher.finish()
-        });
-        features
-            .zip(&prediction.kernels_us)
-            .map(|(features, &us)| Kernel { features, us })
-            .collect()
-    }
+/// Predicts the time of a program, and of each of its kernels.
+fn predicted(program: &kernel::ir::Program, model: &CostModel) -> (Prediction, Vec<Kernel>) {
+    let profile = kernel::profile::profile(program);
+    let prediction = kernel::estimate(&profile, model);
+    let features = profile.kernels.iter().zip(&profile.launches).map(|(k, launches)| {
+        let mut hasher = DefaultHasher::new();
+        (k.fingerprint(), launches.to_bits()).hash(&mut hasher);
+        hasher.finish()
+    });
+    let of = |(features, us): (u64, &f64)| Kernel { features, us: *us };
+    let kernels = features.zip(&prediction.kernels_us).map(of).collect();
+    (prediction, kernels)
 }
 
 impl Variant {
@@ -79,8 +77,7 @@ impl Variant {
         model: &CostModel,
     ) -> Result<Variant, Box<Diagnostic>> {
         let program = generator.lower(term, env)?;
-        let profile = kernel::profile::profile(&program);
-        let prediction = kernel::estimate(&profile, model);
+        let (prediction, kernels) = predicted(&program, model);
         let plan = opencl::print::print(&program);
         Ok(Variant {
             term: term.clone(),
@@ -90,7 +87,7 @@ impl Variant {
             hash: hash(&plan)?,
             plan: Arc::new(plan),
             predicted_us: prediction.us,
-            kernels: Kernel::all(&profile, &prediction),
+            kernels,
             bound: prediction.bound,
         })
     }
@@ -183,7 +180,7 @@ impl<'a> Pool<'a> {
             candidates: candidates.to_vec(),
             defaults: None,
             dims,
-            joiner: Joiner::default(),
+            joiner: Joiner::new(kernel::ITERATIONS),
             stages: vec![],
             values: StageValues::new(),
             generator: Generator::new(options),
@@ -350,12 +347,11 @@ impl<'a> Pool<'a> {
             let (generator, model) = (&self.generator, self.model);
             for share in alone.chunks(CHUNK_OF_STAGES) {
                 if !go_on() {
-                    break;
+                    self.spent += begun.elapsed();
+                    return;
                 }
                 let made = on_all_cores(share, |a| {
-                    let program = generator.lower(&a.term, &a.env).ok()?;
-                    let profile = kernel::profile::profile(&program);
-                    Some(Kernel::all(&profile, &kernel::estimate(&profile, model)))
+                    Some(predicted(&generator.lower(&a.term, &a.env).ok()?, model).1)
                 });
                 for (alone, kernels) in share.iter().zip(made) {
                     let us = kernels.as_ref().map(|kernels| kernels.iter().map(|k| k.us).sum());

@@ -13,7 +13,7 @@ use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 
 /// Elements of a matrix that is so small that a work-item or a group may hold it.
-const HELD: u64 = 1024;
+pub(super) const HELD: u64 = 1024;
 
 /// Returns the term with its batches of composed products cut, where the matrix between the products is large.
 ///

@@ -22,7 +22,7 @@ const ROW: u64 = 16;
 const RESULTS: u64 = 1 << 16;
 
 /// How many times as long as there are results a reduction is at least, for which few results pay, too.
-const TALL: u64 = 16;
+pub(super) const TALL: u64 = 16;
 
 /// Returns the program with its products in nests of their own; `None` if there are none among other work.
 pub(super) fn products_apart(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
@@ -122,7 +122,7 @@ impl Fission<'_> {
         }
         let before = f.params.len();
         for (reduction, whole) in found {
-            let operations = self.length(&reduction).saturating_mul(times);
+            let operations = reduced(&reduction, self.env).saturating_mul(times);
             if !reads(&whole, &columns, &rows) || operations < ROW * RESULTS {
                 continue;
             }
@@ -207,7 +207,7 @@ impl Fission<'_> {
             let is_scalar = e.ty.components().iter().all(|(dims, _)| dims.is_empty());
             let known = out.iter().any(|(known, _)| known == e);
             let whole = e.clone().behind(lets.iter(), self.fresh);
-            if is_scalar && !known && self.length(e) >= ROW && count(&whole) == count(e) {
+            if is_scalar && !known && reduced(e, self.env) >= ROW && count(&whole) == count(e) {
                 out.push((e.clone(), whole));
             }
             return;
@@ -228,24 +228,29 @@ impl Fission<'_> {
 
     /// Returns the length of an array.
     fn rows(&self, ty: &Ty) -> u64 {
-        match ty {
-            Ty::Array(n, _) => n.eval(self.env).unwrap_or(1),
-            _ => 1,
-        }
+        length(ty, self.env)
     }
 
     /// Whether an expression computes more of a long reduction, of which there are so few results that it is summed in parts.
     fn is_tall(&self, e: &Ex, results: u64) -> bool {
         let e = e.behind_lets();
-        !reduces(e) && parts_that_reduce(e).iter().any(|r| self.length(r) / TALL >= results)
+        !reduces(e) && parts_that_reduce(e).iter().any(|r| reduced(r, self.env) / TALL >= results)
     }
+}
 
-    /// Returns the length of what a reduction reduces.
-    fn length(&self, e: &Ex) -> u64 {
-        match &e.kind {
-            Kind::Prim(_, _, _, args) => args.last().map_or(0, |a| self.rows(&a.ty)),
-            _ => 0,
-        }
+/// Returns the length of an array.
+fn length(ty: &Ty, env: &SizeEnv) -> u64 {
+    match ty {
+        Ty::Array(n, _) => n.eval(env).unwrap_or(1),
+        _ => 1,
+    }
+}
+
+/// Returns the length of what a reduction reduces.
+pub(super) fn reduced(e: &Ex, env: &SizeEnv) -> u64 {
+    match &e.kind {
+        Kind::Prim(_, _, _, args) => args.last().map_or(0, |a| length(&a.ty, env)),
+        _ => 0,
     }
 }
 

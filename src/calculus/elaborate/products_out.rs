@@ -13,16 +13,14 @@
 //!
 //! Nothing moves out of a branch or a loop.
 
+use super::batches::HELD;
 use super::core::{Ex, Kind, Var, Vars};
 use super::cut::Cut;
 use super::epilogues;
-use super::fission::{flattened, parts_that_reduce, takes_arrays};
+use super::fission::{flattened, parts_that_reduce, reduced, takes_arrays};
 use crate::calculus::size::SizeEnv;
 use crate::calculus::ty::Ty;
 use crate::lang::typed::Prim;
-
-/// Elements of a matrix that is so small that a work-item or a group may hold it.
-const HELD: u64 = 1024;
 
 /// Fewest elements of a row for which tiles may pay.
 const LENGTH: u64 = 8;
@@ -127,17 +125,8 @@ fn is_product(e: &Ex, env: &SizeEnv) -> bool {
     n.saturating_mul(*m) > HELD
         && body.ty.components().iter().all(|(dims, _)| dims.is_empty())
         && parts_that_reduce(body).iter().any(|sum| {
-            length(sum, env) >= LENGTH && takes_arrays(sum, own) && takes_arrays(sum, &rows)
+            reduced(sum, env) >= LENGTH && takes_arrays(sum, own) && takes_arrays(sum, &rows)
         })
-}
-
-/// Returns the length of what a reduction reduces.
-fn length(sum: &Ex, env: &SizeEnv) -> u64 {
-    let array = match &sum.kind {
-        Kind::Prim(_, _, _, args) => args.last(),
-        _ => None,
-    };
-    array.and_then(Ex::length).and_then(|n| n.eval(env).ok()).unwrap_or(1)
 }
 
 /// Returns what stands behind the `let`s, to change it.

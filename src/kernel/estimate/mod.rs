@@ -16,6 +16,7 @@ mod trip_count;
 mod within;
 
 pub use parts::Prediction;
+pub use trip_count::UNKNOWN;
 
 use crate::device::cost_model::{CostModel, Locality};
 use parts::{level, of_peak, real};

@@ -25,6 +25,7 @@ mod tests;
 
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::elements::contains_reduction;
+use super::fission::TALL;
 use super::interchange::named;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
@@ -36,9 +37,8 @@ use operands::{Operands, slides};
 const ROWS: u64 = 4;
 const LENGTH: u64 = 8;
 
-/// Fewest results, or how many times as long as there are results a sum is at least: a long sum is computed in parts.
+/// Fewest results, unless a sum is so long that it is computed in parts.
 const RESULTS: u64 = 1 << 12;
-const TALL: u64 = 16;
 
 /// Most nodes of the function of a nest.
 const LARGEST: usize = 400;
