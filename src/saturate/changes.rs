@@ -54,7 +54,6 @@ struct State {
 /// Distances from each class down to the nearest change since the last iteration, in edges.
 #[derive(Default)]
 pub struct Changes {
-    iteration: Option<usize>,
     /// Of the class with each number at the last iteration.
     states: Vec<Option<State>>,
     /// To a class whose nodes changed.
@@ -96,12 +95,9 @@ fn distances(egraph: &EGraph, len: usize, mut changed: Vec<Id>, deepest: u8) -> 
 }
 
 impl Changes {
-    /// Compares the graph with that of the last iteration, unless that was done. `deepest` is the depth of the deepest
-    /// pattern.
-    pub fn update(&mut self, iteration: usize, egraph: &EGraph, deepest: u8) {
-        if self.iteration.replace(iteration) == Some(iteration) {
-            return;
-        }
+    /// Compares the graph with that of the last iteration, and returns the classes whose nodes changed. `deepest` is the
+    /// depth of the deepest pattern.
+    pub fn update(&mut self, egraph: &EGraph, deepest: u8) -> Vec<Id> {
         let (mut nodes, mut facts) = (vec![], vec![]);
         let len = egraph.classes().map(|c| usize::from(c.id) + 1).max().unwrap_or(0);
         let mut states = vec![None; len];
@@ -122,8 +118,9 @@ impl Changes {
             }
         }
         self.states = states;
-        self.to_nodes = distances(egraph, len, nodes, deepest);
+        self.to_nodes = distances(egraph, len, nodes.clone(), deepest);
         self.to_facts = distances(egraph, len, facts, deepest);
+        nodes
     }
 
     /// Whether a pattern of this depth may have matches in a class that it did not have in the last iteration.
@@ -175,15 +172,15 @@ mod tests {
         egraph.rebuild();
         let mut changes = Changes::default();
         let near = |operators| Depth { operators, all: operators + 1 };
-        changes.update(0, &egraph, 3);
+        changes.update(&egraph, 3);
         assert!(sizes.iter().all(|s| changes.concern(*s, near(0))), "everything is new");
-        changes.update(1, &egraph, 3);
+        changes.update(&egraph, 3);
         assert!(!changes.concern(three, near(2)), "nothing changed");
         // Another node in the class of `one`.
         let other = egraph.add(node(compose(), &[b, a]));
         egraph.union(one, other);
         egraph.rebuild();
-        changes.update(2, &egraph, 3);
+        changes.update(&egraph, 3);
         let find = |c| egraph.find(c);
         assert!(changes.concern(find(one), near(0)));
         assert!(changes.concern(find(two), near(1)));

@@ -9,8 +9,7 @@
 
 use super::EGraph;
 use super::analysis::{Data, Typed};
-use super::changes::Depth;
-use super::language::{Kind, Node, NodeOp};
+use super::language::{Node, NodeOp};
 use crate::calculus::size::Size;
 use crate::calculus::term::{Op, Term, TypeError};
 use crate::calculus::ty::{FnTy, Ty};
@@ -112,11 +111,10 @@ impl Builder {
     }
 }
 
-/// A rewrite, with the kinds of nodes that its left side needs to match, and its depth.
+/// A rewrite, with its left side.
 pub(super) struct Compiled {
     pub rewrite: Rewrite<Node, Typed>,
-    pub needs: Vec<Kind>,
-    pub depth: Depth,
+    pub left: PatternAst<Node>,
 }
 
 /// Returns every egg rewrite of a rule.
@@ -291,16 +289,8 @@ pub(super) fn matches(rule: &Rule, egraph: &EGraph) -> Vec<Match> {
 fn compiled(rewrite: Result<Rewrite<Node, Typed>, String>) -> Compiled {
     let rewrite =
         rewrite.expect("invariant: variables of the right side are bound, as the reader checked");
-    let mut needs = vec![];
-    for n in rewrite.searcher.get_pattern_ast().into_iter().flat_map(|ast| ast.iter()) {
-        if let ENodeOrVar::ENode(n) = n
-            && !needs.contains(&n.op.kind())
-        {
-            needs.push(n.op.kind());
-        }
-    }
-    let depth = rewrite.searcher.get_pattern_ast().map(Depth::of);
-    Compiled { rewrite, needs, depth: depth.expect("invariant: left sides are patterns") }
+    let left = rewrite.searcher.get_pattern_ast().cloned();
+    Compiled { left: left.expect("invariant: left sides are patterns"), rewrite }
 }
 
 /// Rewrites `(f . g) . h` to `f . (g . h)`, in this direction only, so that chains have one shape. The

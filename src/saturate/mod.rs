@@ -8,6 +8,7 @@ pub mod export;
 mod language;
 pub mod lookup;
 pub(crate) mod run;
+mod subpatterns;
 
 pub use crate::rules::Facts;
 pub use analysis::{Data, Typed};

@@ -5,18 +5,21 @@ use super::EGraph;
 use super::analysis::Typed;
 use super::changes::{Changes, Depth};
 use super::compile;
-use super::language::{Kind, Node, add_term};
+use super::language::{Node, add_term};
+use super::subpatterns::Subpatterns;
 use crate::calculus::term::Term;
-use crate::diag::{Code, Diagnostic, Limits, Result};
+use crate::diag::{Code, Diagnostic, Limits, Result, on_all_cores};
 use crate::rules::RuleSet;
 use egg::{
-    ENodeOrVar, Id, Language, RecExpr, Rewrite, RewriteScheduler, Runner, SearchMatches, Symbol,
+    ENodeOrVar, Id, Language, RecExpr, Rewrite, RewriteScheduler, Runner, RunnerLimits,
+    RunnerResult, SearchMatches, Symbol,
 };
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Why the run stopped.
@@ -115,10 +118,10 @@ impl Saturated {
     }
 }
 
-/// What is known of a rewrite's left side.
+/// A rewrite's left side.
 struct Left {
-    /// Kinds of nodes that it mentions: if the graph lacks one of them, the search is skipped.
-    needs: Vec<Kind>,
+    /// Its number among the subpatterns of all left sides.
+    number: Option<usize>,
     depth: Depth,
 }
 
@@ -128,10 +131,11 @@ struct Left {
 struct Timed {
     limits: Limits,
     start: Instant,
-    stats: Rc<RefCell<IndexMap<String, RuleStat>>>,
+    stats: Arc<Mutex<IndexMap<String, RuleStat>>>,
     /// By the name of the rewrite.
     left: IndexMap<Symbol, Left>,
     changes: Changes,
+    subpatterns: Subpatterns,
 }
 
 /// Returns the name of the rule that a rewrite was compiled from.
@@ -156,8 +160,8 @@ impl Timed {
         &self,
         egraph: &EGraph,
         rewrite: &'a Rewrite<Node, Typed>,
-        depth: Depth,
     ) -> Vec<SearchMatches<'a, Node>> {
+        let left = &self.left[&rewrite.name];
         let root = rewrite.searcher.get_pattern_ast().and_then(|ast| ast.last());
         let classes: Vec<Id> = match root {
             Some(ENodeOrVar::ENode(node)) => {
@@ -166,7 +170,10 @@ impl Timed {
             Some(ENodeOrVar::Var(_)) | None => egraph.classes().map(|c| c.id).collect(),
         };
         let mut found = vec![];
-        for class in classes.into_iter().filter(|c| self.changes.concern(*c, depth)) {
+        let may_match = |c: &Id| {
+            self.subpatterns.may_match(*c, left.number) && self.changes.concern(*c, left.depth)
+        };
+        for class in classes.into_iter().filter(may_match) {
             if self.is_over(egraph) {
                 break;
             }
@@ -197,26 +204,30 @@ impl Timed {
 }
 
 impl RewriteScheduler<Node, Typed> for Timed {
-    fn search_rewrite<'a>(
+    fn search_rewrites<'a>(
         &mut self,
         iteration: usize,
         egraph: &EGraph,
-        rewrite: &'a Rewrite<Node, Typed>,
-    ) -> Vec<SearchMatches<'a, Node>> {
+        rewrites: &[&'a Rewrite<Node, Typed>],
+        limits: &RunnerLimits,
+    ) -> RunnerResult<Vec<Vec<SearchMatches<'a, Node>>>> {
         let deepest = self.left.values().map(|l| l.depth.all).max().unwrap_or(0);
-        self.changes.update(iteration, egraph, deepest);
-        let start = Instant::now();
-        let absent = |op| egraph.classes_for_op(op).is_none_or(|c| c.len() == 0);
-        let left = &self.left[&rewrite.name];
-        let found = match left.needs.iter().any(absent) {
-            true => vec![],
-            false => self.search(egraph, rewrite, left.depth),
-        };
-        let mut stats = self.stats.borrow_mut();
-        let stat = stats.entry(rule_of(rewrite.name.as_str()).to_owned()).or_default();
-        stat.search_ms += ms(start.elapsed());
-        stat.matches += found.iter().map(|m| m.substs.len()).sum::<usize>();
-        found
+        let changed = self.changes.update(egraph, deepest);
+        self.subpatterns.update(egraph, &changed);
+        let searched = on_all_cores(rewrites, |rewrite| {
+            let start = Instant::now();
+            (self.search(egraph, rewrite), ms(start.elapsed()))
+        });
+        let mut all = vec![];
+        let mut stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        for (rewrite, (found, search_ms)) in rewrites.iter().zip(searched) {
+            let stat = stats.entry(rule_of(rewrite.name.as_str()).to_owned()).or_default();
+            stat.search_ms += search_ms;
+            stat.matches += found.iter().map(|m| m.substs.len()).sum::<usize>();
+            all.push(found);
+        }
+        limits.check_limits(iteration, egraph)?;
+        Ok(all)
     }
 
     fn apply_rewrite(
@@ -228,7 +239,7 @@ impl RewriteScheduler<Node, Typed> for Timed {
     ) -> usize {
         let (start, before) = (Instant::now(), egraph.total_size());
         let applied = self.apply(egraph, rewrite, matches);
-        let mut stats = self.stats.borrow_mut();
+        let mut stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
         let stat = stats.entry(rule_of(rewrite.name.as_str()).to_owned()).or_default();
         stat.apply_ms += ms(start.elapsed());
         stat.applied += applied;
@@ -291,8 +302,10 @@ fn run(
     limits: &Limits,
 ) -> Result<Saturated> {
     let (mut rewrites, mut left) = (vec![], IndexMap::new());
+    let mut subpatterns = Subpatterns::default();
     for c in std::iter::once(compile::associate()).chain(rules.iter().flat_map(compile::compile)) {
-        left.insert(c.rewrite.name, Left { needs: c.needs, depth: c.depth });
+        let number = subpatterns.insert(&c.left);
+        left.insert(c.rewrite.name, Left { number, depth: Depth::of(&c.left) });
         rewrites.push(c.rewrite);
     }
     let forms: Vec<Id> = forms.iter().map(|f| insert(&mut egraph, f)).collect();
@@ -301,7 +314,7 @@ fn run(
         egraph.union_trusted(root, *form, FORM);
     }
     egraph.rebuild();
-    let stats = Rc::new(RefCell::new(IndexMap::new()));
+    let stats = Arc::new(Mutex::new(IndexMap::new()));
     let start = Instant::now();
     let sizes = Rc::new(RefCell::new(vec![]));
     let (seen, interrupt) = (sizes.clone(), limits.interrupt.clone());
@@ -316,6 +329,7 @@ fn run(
             stats: stats.clone(),
             left,
             changes: Changes::default(),
+            subpatterns,
         })
         .with_hook(move |r| {
             seen.borrow_mut().push(Iteration {
@@ -348,7 +362,7 @@ fn run(
         classes: runner.egraph.number_of_classes(),
         ms: elapsed,
         iterations: sizes.borrow().clone(),
-        rules: stats.borrow().clone(),
+        rules: stats.lock().unwrap_or_else(PoisonError::into_inner).clone(),
     };
     let mut classes: Vec<Id> = vec![];
     for class in forms.iter().map(|f| runner.egraph.find(*f)) {
