@@ -261,6 +261,22 @@ impl Joiner {
         shares
     }
 
+    /// Returns the sum of the times of a candidate's stages in microseconds, each as often as it runs; `None` if a time is not known.
+    pub fn expected_us(&self, c: &Candidate, dims: &SizeEnv) -> Option<f64> {
+        let Apart { frame, parts } = Apart::of(c)?;
+        let numbers = stages::numbers(&parts);
+        let runs = stages::runs(&frame, dims, self.iterations);
+        let mut sum = 0.0;
+        for (((part, at), k), runs) in parts.into_iter().zip(c.stages.iter()).zip(numbers).zip(runs)
+        {
+            let values = stages::values_at(&part, k, &c.env);
+            let us = (*self.places.get(at)?.get(&Stage::of(part, &values))?)?;
+            sum += us * runs;
+        }
+        // A stage without kernels by itself may have some in company.
+        sum.is_finite().then_some(sum)
+    }
+
     /// Returns candidates that join stages with known times and were not looked at, best first. `dims` gives the values of the
     /// program's dimensions.
     pub fn joined(&self, dims: &SizeEnv) -> Vec<Candidate> {
@@ -535,6 +551,8 @@ mod tests {
             joiner.joined(&dims()).iter().map(|c| c.estimate_us).collect()
         };
         assert_eq!(us(&joiner), [8.0, 12.0]);
+        assert_eq!(joiner.expected_us(&candidate(of, 4), &dims()), Some(8.0));
+        assert_eq!(joiner.expected_us(&candidate(of, 8), &dims()), None, "it has no kernels");
         // Then other values.
         let alone = joiner.alone(1, &values, &dims()).expect("a round");
         assert_eq!(alone.iter().map(tile).collect::<Vec<_>>(), [16, 32, 16, 32]);

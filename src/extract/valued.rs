@@ -15,6 +15,9 @@ use std::collections::HashMap;
 /// Assignments, most promising first. Those with a score come with the ratio of their expected cost to that of the best one.
 pub(super) type Assigned = Vec<(SizeEnv, Option<f64>)>;
 
+/// Most candidates of a term of several stages. Further values are tried for each stage by itself ([`super::Joiner`]).
+const OF_SEVERAL: usize = 8;
+
 /// What values depend on, and the values of the stages so far.
 pub(super) struct Valued<'a> {
     pub env: &'a SizeEnv,
@@ -144,7 +147,7 @@ impl Valued<'_> {
     fn joined(&self, parts: &[Term], dims: &SizeEnv) -> Assigned {
         let own: Vec<&Assigned> = parts.iter().filter_map(|p| self.known.get(p)).collect();
         let numbers = stages::numbers(parts);
-        let most = own.iter().map(|values| values.len()).max().unwrap_or(0);
+        let most = own.iter().map(|values| values.len()).max().unwrap_or(0).min(OF_SEVERAL);
         // A stage without values leaves the term without any.
         let nth = |i: usize| {
             let mut env = dims.clone();

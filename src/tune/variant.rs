@@ -267,6 +267,19 @@ impl<'a> Pool<'a> {
         wanted: impl Fn(&Candidate) -> bool,
         go_on: impl Fn() -> bool,
     ) -> Vec<Variant> {
+        self.draw_below(f64::INFINITY, most, each, wanted, go_on)
+    }
+
+    /// As [`Pool::draw`], but if `bound_us` is finite, it takes `most` at most, and none whose stages are known to take longer in
+    /// all, in microseconds.
+    fn draw_below(
+        &mut self,
+        bound_us: f64,
+        most: usize,
+        each: usize,
+        wanted: impl Fn(&Candidate) -> bool,
+        go_on: impl Fn() -> bool,
+    ) -> Vec<Variant> {
         let mut of_skeleton: HashMap<&str, usize> = HashMap::new();
         let (mut first, mut rest) = (vec![], vec![]);
         let forms = self.candidates.iter().map(|c| c.form + 1).max().unwrap_or(1);
@@ -285,8 +298,12 @@ impl<'a> Pool<'a> {
         first.sort_by_key(|(count, _)| *count);
         let first = first.into_iter().map(|(_, i)| i).collect();
         let first = self.new_stages_first(first);
-        let order: Vec<usize> =
+        let mut order: Vec<usize> =
             in_turns(first, forms, |i| self.candidates[*i].form).into_iter().chain(rest).collect();
+        if bound_us.is_finite() {
+            order.truncate(most);
+            order = self.without_slow(bound_us, order);
+        }
         // If none of the first has new kernels, others may.
         let mut drawn = vec![];
         for share in order.chunks(most.max(1)) {
@@ -309,6 +326,17 @@ impl<'a> Pool<'a> {
         drawn
     }
 
+    /// Leaves out the candidates whose stages take longer than `bound_us` microseconds in all, as far as known. They count as seen.
+    fn without_slow(&mut self, bound_us: f64, order: Vec<usize>) -> Vec<usize> {
+        let (candidates, joiner, dims) = (&self.candidates, &self.joiner, self.dims);
+        let known = on_all_cores(&order, |i| joiner.expected_us(&candidates[*i], dims));
+        let slow = |us: &Option<f64>| us.is_some_and(|us| us > bound_us);
+        let (slow, rest): (Vec<_>, Vec<_>) =
+            order.into_iter().zip(known).partition(|(_, us)| slow(us));
+        self.seen.extend(slow.into_iter().map(|(i, _)| i));
+        rest.into_iter().map(|(i, _)| i).collect()
+    }
+
     /// Draws candidates in rounds while their predictions become better. The first round takes a candidate of every
     /// skeleton, if there are not too many. Returns the variants, best prediction first.
     pub fn draw_rounds(&mut self, go_on: impl Fn() -> bool) -> Vec<Variant> {
@@ -324,9 +352,9 @@ impl<'a> Pool<'a> {
         let mut in_vain = if drawn.is_empty() { 0 } else { IN_VAIN - 1 };
         self.most_written = MOST_WRITTEN;
         while in_vain < IN_VAIN && self.written < MOST_WRITTEN && go_on() {
-            let more = self.draw(most, 1, |_| true, &go_on);
-            most = ROUND;
             let best = |of: &[Variant]| of.first().map_or(f64::INFINITY, |v| v.predicted_us);
+            let more = self.draw_below(SLOW * best(&drawn), most, 1, |_| true, &go_on);
+            most = ROUND;
             in_vain = if best(&more) < WORTH_ANOTHER * best(&drawn) { 0 } else { in_vain + 1 };
             drawn.extend(more);
             drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
@@ -541,6 +569,8 @@ const MOST_WRITTEN: usize = 32 << 20;
 /// The rounds end after this many whose best prediction was not less than this part of the best before.
 const IN_VAIN: usize = 2;
 const WORTH_ANOTHER: f64 = 0.95;
+/// A whole candidate whose stages take this many times as long as the best candidate is not drawn.
+const SLOW: f64 = 2.0;
 
 /// Number of further candidates that are tried of a skeleton whose first ones are too large for the device.
 const RETRIES: usize = 8;
