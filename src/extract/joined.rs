@@ -11,8 +11,7 @@
 
 use super::{Candidate, search, stages, written_out};
 use crate::calculus::size::{SizeEnv, Sym};
-use crate::calculus::term::{Op, Term, TypeError};
-use crate::calculus::ty::Ty;
+use crate::calculus::term::Term;
 use crate::diag::on_all_cores;
 use indexmap::{IndexMap, IndexSet};
 use std::collections::HashMap;
@@ -60,14 +59,20 @@ impl Stage {
     }
 }
 
-/// The different stages that read and give the same values, with the least known time of each in microseconds. It is infinite if
-/// no kernels can be generated.
-type Place = IndexMap<Stage, Option<f64>>;
+/// The different stages that read the same values in the same order, and give the same.
+#[derive(Clone)]
+struct Place {
+    /// What they read: see [`stages::sources`].
+    source: Term,
+    /// With the least known time of each in microseconds. It is infinite if no kernels can be generated.
+    us: IndexMap<Stage, Option<f64>>,
+}
 
 /// A stage as a program of its own.
 #[derive(Clone)]
 pub struct Alone {
     stage: Stage,
+    source: Term,
     /// The term, which reads inputs in place of what the stages before it give.
     pub term: Term,
     /// The value of every symbol.
@@ -96,15 +101,21 @@ struct Family {
 pub struct Joiner {
     /// Assumed number of iterations of a loop that ends by a condition.
     iterations: f64,
-    /// The stages, by what they read and give.
+    /// The stages, by what they read, in which order, and what they give.
     places: IndexMap<String, Place>,
     families: IndexMap<(Term, Arc<[String]>), Family>,
+}
+
+/// Returns the key of a place, given what its stages compute.
+fn place_key(values: &str, source: &Term) -> String {
+    format!("{values} of {source}")
 }
 
 /// A candidate taken apart.
 struct Apart {
     frame: Term,
     parts: Vec<Term>,
+    sources: Vec<Term>,
 }
 
 impl Apart {
@@ -115,7 +126,8 @@ impl Apart {
             return None;
         }
         let apart = stages::apart(&c.compact).ok()?;
-        (!stages::share_symbols(&apart.parts)).then_some(Apart { frame, parts })
+        let sources = stages::sources(&c.compact).ok()?;
+        (!stages::share_symbols(&apart.parts)).then_some(Apart { frame, parts, sources })
     }
 }
 
@@ -143,7 +155,7 @@ impl Joiner {
         let family = &mut self.families[family];
         let own = kernels_us.and_then(|us| family.of_stages(us));
         for ((place, i), us) in family.places.iter().zip(&choice).zip(own.into_iter().flatten()) {
-            let known = &mut self.places[*place][*i];
+            let known = &mut self.places[*place].us[*i];
             *known = Some(known.map_or(us, |least| least.min(us)));
         }
         family.known.insert(choice);
@@ -151,14 +163,17 @@ impl Joiner {
 
     /// Returns the family of a candidate and its stages.
     fn enter(&mut self, c: &Candidate, apart: Apart, dims: &SizeEnv) -> (usize, Vec<usize>) {
-        let Apart { frame, parts } = apart;
+        let Apart { frame, parts, sources } = apart;
         let (mut places, mut choice) = (vec![], vec![]);
         let numbers = stages::numbers(&parts);
-        for ((part, at), k) in parts.into_iter().zip(c.stages.iter()).zip(numbers) {
-            let place = self.places.entry(at.clone());
+        for (((part, source), at), k) in
+            parts.into_iter().zip(sources).zip(c.stages.iter()).zip(numbers)
+        {
+            let place = self.places.entry(place_key(at, &source));
             places.push(place.index());
             let values = stages::values_at(&part, k, &c.env);
-            let entry = place.or_default().entry(Stage::of(part, &values));
+            let place = place.or_insert_with(|| Place { source, us: IndexMap::new() });
+            let entry = place.us.entry(Stage::of(part, &values));
             choice.push(entry.index());
             entry.or_insert(None);
         }
@@ -186,14 +201,14 @@ impl Joiner {
     ) -> Option<Vec<Alone>> {
         let Round { forms, values: range, share } = ROUNDS.get(round)?;
         let wanted = self.shares();
-        let mut found: IndexSet<Stage> = IndexSet::new();
+        let mut found: IndexSet<(Stage, Term)> = IndexSet::new();
         for (place, most) in self.places.values_mut().zip(wanted) {
             if most < *share {
                 continue;
             }
-            let mut order: Vec<usize> = (0..place.len()).collect();
+            let mut order: Vec<usize> = (0..place.us.len()).collect();
             order.sort_by(|a, b| us_of(place, *a).total_cmp(&us_of(place, *b)));
-            let part = |i: &usize| place.get_index(*i).map(|(stage, _)| stage.part.clone());
+            let part = |i: &usize| place.us.get_index(*i).map(|(stage, _)| stage.part.clone());
             let parts: IndexSet<Term> = order.iter().filter_map(part).collect();
             for part in parts.into_iter().take(*forms) {
                 let known = values.get(&part).map_or(&[][..], Vec::as_slice);
@@ -206,27 +221,28 @@ impl Joiner {
                     stages.push(Stage { part: part.clone(), values: vec![] });
                 }
                 for stage in stages {
-                    let us = place.entry(stage.clone()).or_insert(None);
+                    let us = place.us.entry(stage.clone()).or_insert(None);
                     if us.is_none() {
-                        found.insert(stage);
+                        found.insert((stage, place.source.clone()));
                     }
                 }
             }
         }
-        let found: Vec<Stage> = found.into_iter().collect();
-        let alone = on_all_cores(&found, |stage| {
-            let term = written_out(&by_itself(&stage.part).ok()?).ok()?;
+        let found: Vec<(Stage, Term)> = found.into_iter().collect();
+        let alone = on_all_cores(&found, |(stage, source)| {
+            let by_itself = Term::of_chain(&[stage.part.chain(), source.chain()].concat());
+            let term = written_out(&by_itself.ok()?).ok()?;
             let mut env = dims.clone();
             env.extend(stage.values.iter().cloned());
-            Some(Alone { stage: stage.clone(), term, env })
+            Some(Alone { stage: stage.clone(), source: source.clone(), term, env })
         });
         Some(alone.into_iter().flatten().collect())
     }
 
     /// Adds the time of a stage by itself, in microseconds; `None` if it has no kernels.
     pub fn timed(&mut self, alone: &Alone, us: Option<f64>) {
-        for place in self.places.values_mut() {
-            if let Some(known @ None) = place.get_mut(&alone.stage) {
+        for place in self.places.values_mut().filter(|p| p.source == alone.source) {
+            if let Some(known @ None) = place.us.get_mut(&alone.stage) {
                 *known = Some(us.unwrap_or(f64::INFINITY));
             }
         }
@@ -234,13 +250,13 @@ impl Joiner {
 
     /// Forgets all times.
     pub fn forget_times(&mut self) {
-        self.places.values_mut().flat_map(IndexMap::values_mut).for_each(|us| *us = None);
+        self.places.values_mut().flat_map(|p| p.us.values_mut()).for_each(|us| *us = None);
     }
 
     /// Returns the greatest share that the best stage of each place has in the best candidate of a family.
     fn shares(&self) -> Vec<f64> {
         let least = |place: usize| {
-            let us = (0..self.places[place].len()).map(|i| us_of(&self.places[place], i));
+            let us = (0..self.places[place].us.len()).map(|i| us_of(&self.places[place], i));
             us.fold(f64::INFINITY, f64::min)
         };
         let least: Vec<f64> = (0..self.places.len()).map(least).collect();
@@ -263,14 +279,14 @@ impl Joiner {
 
     /// Returns the sum of the times of a candidate's stages in microseconds, each as often as it runs; `None` if a time is not known.
     pub fn expected_us(&self, c: &Candidate, dims: &SizeEnv) -> Option<f64> {
-        let Apart { frame, parts } = Apart::of(c)?;
+        let Apart { frame, parts, sources } = Apart::of(c)?;
         let numbers = stages::numbers(&parts);
         let runs = stages::runs(&frame, dims, self.iterations);
-        let mut sum = 0.0;
-        for (((part, at), k), runs) in parts.into_iter().zip(c.stages.iter()).zip(numbers).zip(runs)
-        {
-            let values = stages::values_at(&part, k, &c.env);
-            let us = (*self.places.get(at)?.get(&Stage::of(part, &values))?)?;
+        let mut sum: f64 = 0.0;
+        let parts = parts.into_iter().zip(c.stages.iter().zip(&sources));
+        for (((part, (at, source)), k), runs) in parts.zip(numbers).zip(runs) {
+            let stage = Stage::of(part.clone(), &stages::values_at(&part, k, &c.env));
+            let us = (*self.places.get(&place_key(at, source))?.us.get(&stage)?)?;
             sum += us * runs;
         }
         // A stage without kernels by itself may have some in company.
@@ -301,7 +317,7 @@ impl Joiner {
         us: f64,
         dims: &SizeEnv,
     ) -> Option<Candidate> {
-        let of = |(place, i): (&usize, &usize)| Some(self.places[*place].get_index(*i)?.0);
+        let of = |(place, i): (&usize, &usize)| Some(self.places[*place].us.get_index(*i)?.0);
         let chosen: Vec<&Stage> =
             family.places.iter().zip(choice).map(of).collect::<Option<_>>()?;
         let parts: Vec<&Term> = chosen.iter().map(|s| &s.part).collect();
@@ -324,27 +340,7 @@ impl Joiner {
 
 /// Returns the known time of a stage, in microseconds.
 fn us_of(place: &Place, i: usize) -> f64 {
-    place[i].unwrap_or(f64::INFINITY)
-}
-
-/// Returns a stage as a program of its own, which reads inputs.
-fn by_itself(part: &Term) -> Result<Term, TypeError> {
-    fn source(ty: &Ty, count: &mut usize) -> Result<Term, TypeError> {
-        match ty {
-            Ty::Unit => Ok(Term::id(&Ty::Unit)),
-            Ty::Pair(a, b) => {
-                let args = vec![source(a, count)?, source(b, count)?];
-                Term::new(Op::Fork, vec![], vec![], args)
-            }
-            ty => {
-                let name = format!("%read{count}");
-                *count += 1;
-                Term::new(Op::Input(name.into()), vec![], vec![Ty::Unit, ty.clone()], vec![])
-            }
-        }
-    }
-    let source = source(&part.ty().dom, &mut 0)?;
-    Term::of_chain(&[part.chain(), source.chain()].concat())
+    place.us[i].unwrap_or(f64::INFINITY)
 }
 
 impl Family {
@@ -362,9 +358,9 @@ impl Family {
         for (place, runs) in self.places.iter().zip(&self.runs) {
             let place = &places[*place];
             // Some stages have kernels only in the company of others. Then their order is that of the estimate.
-            let none = place.values().all(|us| *us == Some(f64::INFINITY));
+            let none = place.us.values().all(|us| *us == Some(f64::INFINITY));
             let us = |i: &usize| if none { 0.0 } else { us_of(place, *i) * runs };
-            let mut order: Vec<usize> = (0..place.len()).filter(|i| us(i).is_finite()).collect();
+            let mut order: Vec<usize> = (0..place.us.len()).filter(|i| us(i).is_finite()).collect();
             order.sort_by(|a, b| us(a).total_cmp(&us(b)));
             order.truncate(BEST);
             found = found
@@ -389,6 +385,7 @@ mod tests {
     use super::*;
     use crate::calculus::size::Size;
     use crate::calculus::text::{Context, read_term};
+    use crate::calculus::ty::Ty;
     use crate::diag::Source;
     use crate::lang::types::ScalarType;
 
@@ -400,8 +397,10 @@ mod tests {
             part: Term::id(&Ty::Unit),
             values: vec![(Sym::Meta(k.to_string().into()), 1)],
         };
-        let place =
-            |us: &&[f64]| us.iter().enumerate().map(|(k, us)| (stage(k), Some(*us))).collect();
+        let place = |us: &&[f64]| Place {
+            source: Term::id(&Ty::Unit),
+            us: us.iter().enumerate().map(|(k, us)| (stage(k), Some(*us))).collect(),
+        };
         let places: IndexMap<String, Place> =
             us.iter().enumerate().map(|(k, us)| (k.to_string(), place(us))).collect();
         let known = [[0, 0], [0, 2], [1, 0], [2, 1], [2, 2]].map(Vec::from);
@@ -462,7 +461,7 @@ mod tests {
         let of = ["abs", "sqrt"];
         let joiner = joiner(&[(candidate(of, 4), &[7.0, 20.0]), (candidate(of, 8), &[9.0, 10.0])]);
         let times =
-            |place: &Place| place.values().map(|us| us.expect("a time")).collect::<Vec<_>>();
+            |place: &Place| place.us.values().map(|us| us.expect("a time")).collect::<Vec<_>>();
         let places: Vec<Vec<f64>> = joiner.places.values().map(times).collect();
         assert_eq!(places, [[20.0, 10.0], [7.0, 9.0]]);
         let best = joiner.families[0].best(&joiner.places);
@@ -474,7 +473,8 @@ mod tests {
     fn only_equal_functions_take_each_others_places() {
         let (one, other) = (["(sqrt . abs)", "abs"], ["abs", "(sqrt . abs)"]);
         let joined = |a: [&str; 2], b: [&str; 2]| -> Vec<String> {
-            let known = [(candidate(a, 4), &[2.0, 3.0][..]), (candidate(b, 8), &[3.0, 2.0][..])];
+            let known = [(a, 4, &[2.0, 3.0]), (a, 8, &[3.0, 2.0]), (b, 8, &[3.0, 2.0])];
+            let known = known.map(|(of, tile, us)| (candidate(of, tile), &us[..]));
             joiner(&known).joined(&dims()).iter().map(|c| c.compact.to_string()).collect()
         };
         assert!(joined(one, one).len() == 2);
@@ -522,6 +522,17 @@ mod tests {
         let joined = joiner.joined(&dims());
         let with = joined.iter().find(|c| c.compact.to_string().contains("fst")).expect("joined");
         assert_eq!(with.estimate_us, 67.0);
+    }
+
+    /// Rows and columns of a matrix take different times to read.
+    #[test]
+    fn a_stage_reads_inputs_in_the_order_of_the_program() {
+        let add = "join . mapGlb 0 (mapSeq (+)) . split n.t0 . zip";
+        let text = format!("{add} . fork (reverse . xs) id . {ITEMS} . xs");
+        let mut joiner = Joiner::new(16.0);
+        joiner.introduce(&[&candidate_at(&text, &["sum", "sqrt"], 4)], &dims());
+        let sources: Vec<String> = joiner.places.values().map(|p| p.source.to_string()).collect();
+        assert_eq!(sources, ["fork (reverse . xs) %read0", "id"]);
     }
 
     #[test]

@@ -49,6 +49,71 @@ pub(super) fn values(compact: &Term) -> Result<Vec<(Option<Term>, Term)>, TypeEr
     Ok(values)
 }
 
+/// Returns what each stage of [`frame`] reads, as a term without an argument: the program's inputs and views of them as they
+/// are, and an input of its own for each computed array.
+///
+/// # Errors
+/// Never for a well-typed term; building the parts repeats the type checks.
+pub(super) fn sources(compact: &Term) -> Result<Vec<Term>, TypeError> {
+    let mut sources = vec![];
+    walk(compact, &mut |factors, before| {
+        let ty = factors.last().map_or(&Ty::Unit, |f| &f.ty().dom);
+        sources.push(source(before, ty, &mut 0)?);
+        Ok(factors.to_vec())
+    })?;
+    Ok(sources)
+}
+
+/// Returns what a chain of factors gives, of type `ty`; `count` is the number of inputs so far.
+fn source(chain: &[Term], ty: &Ty, count: &mut usize) -> Result<Term, TypeError> {
+    let Some((f, before)) = chain.split_first() else { return stored(ty, count) };
+    let both = |a: Term, b: Term| Term::new(Op::Fork, vec![], vec![], vec![a, b]);
+    let mut part = |a: &Term, before: &[Term]| {
+        let of = [&a.chain(), before].concat();
+        source(&of, &a.ty().cod, count)
+    };
+    match f.op() {
+        Op::Id => source(before, ty, count),
+        Op::Input(_) => Term::new(f.op().clone(), vec![], vec![Ty::Unit, ty.clone()], vec![]),
+        Op::Fork => both(part(&f.args()[0], before)?, part(&f.args()[1], before)?),
+        Op::Bimap => {
+            let argument = source(before, &f.ty().dom, count)?;
+            match (argument.op(), argument.args()) {
+                (Op::Fork, [a, b]) => {
+                    let side =
+                        |f: &Term, of: &Term| Term::of_chain(&[f.chain(), of.chain()].concat());
+                    match f.args().iter().all(|f| f.is_view() && !has_symbols(f)) {
+                        true => both(side(&f.args()[0], a)?, side(&f.args()[1], b)?),
+                        false => stored(ty, count),
+                    }
+                }
+                _ => stored(ty, count),
+            }
+        }
+        _ if f.is_view() && !has_symbols(f) => {
+            let argument = source(before, &f.ty().dom, count)?;
+            Term::of_chain(&[vec![f.clone()], argument.chain()].concat())
+        }
+        _ => stored(ty, count),
+    }
+}
+
+/// Returns inputs of this type, one for each component.
+fn stored(ty: &Ty, count: &mut usize) -> Result<Term, TypeError> {
+    match ty {
+        Ty::Unit => Ok(Term::id(&Ty::Unit)),
+        Ty::Pair(a, b) => {
+            let args = vec![stored(a, count)?, stored(b, count)?];
+            Term::new(Op::Fork, vec![], vec![], args)
+        }
+        ty => {
+            let name = format!("%read{count}");
+            *count += 1;
+            Term::new(Op::Input(name.into()), vec![], vec![Ty::Unit, ty.clone()], vec![])
+        }
+    }
+}
+
 /// Returns the term of a [`frame`] with these stages.
 ///
 /// # Errors
