@@ -9,19 +9,20 @@
 //! The times of the kernels of whole candidates are more exact, and measurements give only these. If each stage of a candidate is
 //! one kernel, it gets the time of the kernel.
 
-use super::{Candidate, search, stages, written_out};
+use super::{Candidate, Passed, search, stages, written_out};
 use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use crate::diag::on_all_cores;
 use indexmap::{IndexMap, IndexSet};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// The values for the tiles of each stage as it stands in a compact term, most promising first.
 pub type StageValues = HashMap<Term, Vec<SizeEnv>>;
 
 /// Stages of one place that are joined with those of other places.
 const BEST: usize = 6;
+/// Most stages that follow each other and take the place of others.
+const LONGEST: usize = 6;
 /// Most candidates that are joined.
 const JOINED: usize = 24;
 
@@ -40,7 +41,7 @@ const ROUNDS: [Round; 3] = [
     Round { forms: 3, values: 8..32, share: 0.1 },
 ];
 
-/// A family whose best stages take this many times as long as those of the best family has no part in further rounds.
+/// Stages whose best candidate takes this many times as long as the best of all have no part in further rounds.
 const SLOW: f64 = 1.5;
 
 /// A stage as it stands in a compact term: its symbols are not renamed.
@@ -59,14 +60,15 @@ impl Stage {
     }
 }
 
-/// The different stages that read the same values in the same order, and give the same.
-#[derive(Clone)]
-struct Place {
-    /// What they read: see [`stages::sources`].
-    source: Term,
-    /// With the least known time of each in microseconds. It is infinite if no kernels can be generated.
-    us: IndexMap<Stage, Option<f64>>,
-}
+/// Where stages stand that compute the same: what they read and give, and the term that they read ([`stages::sources`]).
+type At = (Passed, Term);
+
+/// The different stages of a place, with the least known time of each in microseconds. It is infinite if no kernels can be
+/// generated.
+type Place = IndexMap<Stage, Option<f64>>;
+
+/// Stages that follow each other, the last that runs first: places, and a stage of each.
+type Path = Vec<(usize, usize)>;
 
 /// A stage as a program of its own.
 #[derive(Clone)]
@@ -79,21 +81,26 @@ pub struct Alone {
     pub env: SizeEnv,
 }
 
+/// Stages that follow each other in a candidate. Others that make the same of the same, more or fewer, may take their place.
+#[derive(Clone)]
+struct Run {
+    at: At,
+    /// How often the host runs them.
+    times: f64,
+    /// The stages of candidates.
+    own: IndexSet<Path>,
+}
+
 /// Candidates that differ in their stages alone.
 #[derive(Clone)]
 struct Family {
+    /// With a hole for each run.
     frame: Term,
-    /// The form of the program that the first of them was found as, and what their stages read and give.
+    /// The form of the program that the first of them was found as.
     form: usize,
-    values: Arc<[String]>,
-    /// Where each stage stands, as an index into [`Joiner::places`].
-    places: Vec<usize>,
-    /// The stages in the order in which the host runs them first; `None` if it chooses between some of them.
-    order: Option<Vec<usize>>,
-    /// How often the host runs each stage.
-    runs: Vec<f64>,
-    /// The stages of each candidate that was looked at, as indices into its places.
-    known: IndexSet<Vec<usize>>,
+    runs: Vec<Run>,
+    /// The stages of each candidate that was looked at.
+    known: IndexSet<Vec<Path>>,
 }
 
 /// The stages of candidates.
@@ -101,14 +108,9 @@ struct Family {
 pub struct Joiner {
     /// Assumed number of iterations of a loop that ends by a condition.
     iterations: f64,
-    /// The stages, by what they read, in which order, and what they give.
-    places: IndexMap<String, Place>,
-    families: IndexMap<(Term, Arc<[String]>), Family>,
-}
-
-/// Returns the key of a place, given what its stages compute.
-fn place_key(values: &str, source: &Term) -> String {
-    format!("{values} of {source}")
+    places: IndexMap<At, Place>,
+    /// By the frame and what the runs make of what.
+    families: IndexMap<(Term, Vec<At>), Family>,
 }
 
 /// A candidate taken apart.
@@ -151,44 +153,56 @@ impl Joiner {
     /// if it has kernels.
     pub fn add(&mut self, c: &Candidate, kernels_us: Option<&[f64]>, dims: &SizeEnv) {
         let Some(apart) = Apart::of(c) else { return };
-        let (family, choice) = self.enter(c, apart, dims);
-        let family = &mut self.families[family];
-        let own = kernels_us.and_then(|us| family.of_stages(us));
-        for ((place, i), us) in family.places.iter().zip(&choice).zip(own.into_iter().flatten()) {
-            let known = &mut self.places[*place].us[*i];
+        // If each stage is one kernel, it gets the time of the kernel.
+        let order = stages::order(&apart.frame)
+            .filter(|o| kernels_us.is_some_and(|us| us.len() == o.len()));
+        let times = stages::runs(&apart.frame, dims, self.iterations);
+        let Some((family, paths)) = self.enter(c, apart, dims) else { return };
+        let all: Path = paths.iter().flatten().copied().collect();
+        for (k, us) in order.into_iter().flatten().zip(kernels_us.into_iter().flatten()) {
+            let (place, i) = all[k];
+            let (known, us) = (&mut self.places[place][i], us / times[k]);
             *known = Some(known.map_or(us, |least| least.min(us)));
         }
-        family.known.insert(choice);
+        self.families[family].known.insert(paths);
     }
 
     /// Returns the family of a candidate and its stages.
-    fn enter(&mut self, c: &Candidate, apart: Apart, dims: &SizeEnv) -> (usize, Vec<usize>) {
+    fn enter(&mut self, c: &Candidate, apart: Apart, dims: &SizeEnv) -> Option<(usize, Vec<Path>)> {
         let Apart { frame, parts, sources } = apart;
-        let (mut places, mut choice) = (vec![], vec![]);
+        let (frame, runs) = stages::collapsed(&frame).ok()?;
+        let times = stages::runs(&frame, dims, self.iterations);
         let numbers = stages::numbers(&parts);
+        let mut path = vec![];
         for (((part, source), at), k) in
-            parts.into_iter().zip(sources).zip(c.stages.iter()).zip(numbers)
+            parts.into_iter().zip(&sources).zip(c.stages.iter()).zip(numbers)
         {
-            let place = self.places.entry(place_key(at, &source));
-            places.push(place.index());
+            let place = self.places.entry((at.clone(), source.clone()));
+            let number = place.index();
             let values = stages::values_at(&part, k, &c.env);
-            let place = place.or_insert_with(|| Place { source, us: IndexMap::new() });
-            let entry = place.us.entry(Stage::of(part, &values));
-            choice.push(entry.index());
+            let entry = place.or_default().entry(Stage::of(part, &values));
+            path.push((number, entry.index()));
             entry.or_insert(None);
         }
-        let entry = self.families.entry((frame.clone(), c.stages.clone()));
-        let family = entry.index();
-        entry.or_insert_with(|| Family {
-            order: stages::order(&frame),
-            runs: stages::runs(&frame, dims, self.iterations),
-            form: c.form,
-            values: c.stages.clone(),
-            known: IndexSet::new(),
-            frame,
-            places,
+        let ends = |run: &Vec<usize>| {
+            let (last, first) = (*run.first()?, *run.last()?);
+            let (read, given) = (c.stages[first].read.clone(), c.stages[last].given.clone());
+            Some((Passed { read, given }, sources[first].clone()))
+        };
+        let at: Vec<At> = runs.iter().map(ends).collect::<Option<_>>()?;
+        let paths: Vec<Path> =
+            runs.iter().map(|run| run.iter().map(|k| path[*k]).collect()).collect();
+        let entry = self.families.entry((frame.clone(), at.clone()));
+        let number = entry.index();
+        let family = entry.or_insert_with(|| {
+            let run = |(at, times)| Run { at, times, own: IndexSet::new() };
+            let runs = at.into_iter().zip(times).map(run).collect();
+            Family { frame, form: c.form, runs, known: IndexSet::new() }
         });
-        (family, choice)
+        for (run, path) in family.runs.iter_mut().zip(&paths) {
+            run.own.insert(path.clone());
+        }
+        Some((number, paths))
     }
 
     /// Returns the stages that round `round` times, each as a program of its own; `None` after the last round. `values` gives the
@@ -202,13 +216,13 @@ impl Joiner {
         let Round { forms, values: range, share } = ROUNDS.get(round)?;
         let wanted = self.shares();
         let mut found: IndexSet<(Stage, Term)> = IndexSet::new();
-        for (place, most) in self.places.values_mut().zip(wanted) {
+        for (((_, source), place), most) in self.places.iter_mut().zip(wanted) {
             if most < *share {
                 continue;
             }
-            let mut order: Vec<usize> = (0..place.us.len()).collect();
+            let mut order: Vec<usize> = (0..place.len()).collect();
             order.sort_by(|a, b| us_of(place, *a).total_cmp(&us_of(place, *b)));
-            let part = |i: &usize| place.us.get_index(*i).map(|(stage, _)| stage.part.clone());
+            let part = |i: &usize| place.get_index(*i).map(|(stage, _)| stage.part.clone());
             let parts: IndexSet<Term> = order.iter().filter_map(part).collect();
             for part in parts.into_iter().take(*forms) {
                 let known = values.get(&part).map_or(&[][..], Vec::as_slice);
@@ -221,9 +235,9 @@ impl Joiner {
                     stages.push(Stage { part: part.clone(), values: vec![] });
                 }
                 for stage in stages {
-                    let us = place.us.entry(stage.clone()).or_insert(None);
+                    let us = place.entry(stage.clone()).or_insert(None);
                     if us.is_none() {
-                        found.insert((stage, place.source.clone()));
+                        found.insert((stage, source.clone()));
                     }
                 }
             }
@@ -241,8 +255,9 @@ impl Joiner {
 
     /// Adds the time of a stage by itself, in microseconds; `None` if it has no kernels.
     pub fn timed(&mut self, alone: &Alone, us: Option<f64>) {
-        for place in self.places.values_mut().filter(|p| p.source == alone.source) {
-            if let Some(known @ None) = place.us.get_mut(&alone.stage) {
+        for (_, place) in self.places.iter_mut().filter(|((_, source), _)| *source == alone.source)
+        {
+            if let Some(known @ None) = place.get_mut(&alone.stage) {
                 *known = Some(us.unwrap_or(f64::INFINITY));
             }
         }
@@ -250,27 +265,39 @@ impl Joiner {
 
     /// Forgets all times.
     pub fn forget_times(&mut self) {
-        self.places.values_mut().flat_map(|p| p.us.values_mut()).for_each(|us| *us = None);
+        self.places.values_mut().flat_map(IndexMap::values_mut).for_each(|us| *us = None);
     }
 
-    /// Returns the greatest share that the best stage of each place has in the best candidate of a family.
+    /// Returns the greatest share that the best stage of each place has in the best candidate of a family that has it.
     fn shares(&self) -> Vec<f64> {
         let least = |place: usize| {
-            let us = (0..self.places[place].us.len()).map(|i| us_of(&self.places[place], i));
+            let us = (0..self.places[place].len()).map(|i| us_of(&self.places[place], i));
             us.fold(f64::INFINITY, f64::min)
         };
         let least: Vec<f64> = (0..self.places.len()).map(least).collect();
-        let total = |f: &Family| -> f64 {
-            f.places.iter().zip(&f.runs).map(|(place, runs)| least[*place] * runs).sum()
+        let of_path = |path: &[usize]| path.iter().map(|place| least[*place]).sum::<f64>();
+        let places = |path: &Path| path.iter().map(|(place, _)| *place).collect::<Vec<usize>>();
+        let best = |run: &Run| {
+            let own: IndexSet<Vec<usize>> = run.own.iter().map(places).collect();
+            let best = own.iter().map(|path| of_path(path)).fold(f64::INFINITY, f64::min);
+            (own, best * run.times)
         };
-        let best = self.families.values().map(total).fold(f64::INFINITY, f64::min);
+        let families: Vec<Vec<(IndexSet<Vec<usize>>, f64)>> =
+            self.families.values().map(|f| f.runs.iter().map(best).collect()).collect();
+        let total =
+            |runs: &Vec<(IndexSet<Vec<usize>>, f64)>| runs.iter().map(|(_, us)| us).sum::<f64>();
+        let most = SLOW * families.iter().map(total).fold(f64::INFINITY, f64::min);
         let mut shares = vec![0.0_f64; self.places.len()];
-        for family in self.families.values() {
-            let total = total(family);
-            // A place that only slow families have is of no interest.
-            if total.is_finite() && total <= SLOW * best {
-                for (place, runs) in family.places.iter().zip(&family.runs) {
-                    shares[*place] = shares[*place].max(least[*place] * runs / total);
+        for (family, runs) in self.families.values().zip(&families) {
+            for (run, (own, us)) in family.runs.iter().zip(runs) {
+                for path in own {
+                    let total = total(runs) - us + of_path(path) * run.times;
+                    // A place that only slow candidates have is of no interest.
+                    if total.is_finite() && total <= most {
+                        for place in path {
+                            shares[*place] = shares[*place].max(least[*place] * run.times / total);
+                        }
+                    }
                 }
             }
         }
@@ -286,7 +313,7 @@ impl Joiner {
         let parts = parts.into_iter().zip(c.stages.iter().zip(&sources));
         for (((part, (at, source)), k), runs) in parts.zip(numbers).zip(runs) {
             let stage = Stage::of(part.clone(), &stages::values_at(&part, k, &c.env));
-            let us = (*self.places.get(&place_key(at, source))?.us.get(&stage)?)?;
+            let us = (*self.places.get(&(at.clone(), source.clone()))?.get(&stage)?)?;
             sum += us * runs;
         }
         // A stage without kernels by itself may have some in company.
@@ -296,88 +323,136 @@ impl Joiner {
     /// Returns candidates that join stages with known times and were not looked at, best first. `dims` gives the values of the
     /// program's dimensions.
     pub fn joined(&self, dims: &SizeEnv) -> Vec<Candidate> {
-        let mut out: Vec<(&Family, f64, Vec<usize>)> = vec![];
+        let mut out: Vec<(&Family, f64, Vec<Path>)> = vec![];
         for family in self.families.values() {
-            let best = family.best(&self.places);
+            let best = self.best(family);
             out.extend(best.into_iter().map(|(us, choice)| (family, us, choice)));
         }
         out.sort_by(|a, b| a.1.total_cmp(&b.1));
         out.truncate(JOINED);
-        let candidate = |(family, us, choice): &(&Family, f64, Vec<usize>)| {
+        let candidate = |(family, us, choice): &(&Family, f64, Vec<Path>)| {
             self.candidate(family, choice, *us, dims)
         };
         out.iter().filter_map(candidate).collect()
+    }
+
+    /// Returns the combinations of stages with the least sums that are not known, best first, with their sums.
+    fn best(&self, family: &Family) -> Vec<(f64, Vec<Path>)> {
+        let mut found: Vec<(f64, Vec<Path>)> = vec![(0.0, vec![])];
+        for run in &family.runs {
+            let mut paths = self.paths(&run.at, LONGEST, &mut HashMap::new());
+            // Some stages have kernels only in the company of others. Then their order is that of the estimate.
+            if paths.is_empty() {
+                paths = run.own.iter().take(BEST).map(|own| (0.0, own.clone())).collect();
+            }
+            found = found
+                .iter()
+                .flat_map(|(sum, before)| {
+                    paths.iter().map(move |(us, path)| {
+                        let with = before.iter().cloned().chain([path.clone()]).collect();
+                        (sum + us * run.times, with)
+                    })
+                })
+                .collect();
+            found.sort_by(|a, b| a.0.total_cmp(&b.0));
+            found.truncate(JOINED * BEST);
+        }
+        found.retain(|(_, choice)| !family.known.contains(choice));
+        found.truncate(JOINED);
+        found
+    }
+
+    /// Returns the stages, at most `longest`, that make the same of the same in the least time, best first, with their times.
+    /// `known` has what was found so far, by what is given and the number of stages.
+    fn paths(
+        &self,
+        at: &At,
+        longest: usize,
+        known: &mut HashMap<(String, usize), Vec<(f64, Path)>>,
+    ) -> Vec<(f64, Path)> {
+        let (Passed { read, given }, source) = at;
+        if let Some(paths) = known.get(&(given.clone(), longest)) {
+            return paths.clone();
+        }
+        let mut found: Vec<(f64, Path)> = vec![];
+        for (k, ((own, from), place)) in self.places.iter().enumerate() {
+            if own.given != *given {
+                continue;
+            }
+            let before = if own.read == *read && from == source {
+                vec![(0.0, vec![])]
+            } else if let (Some(between), true) =
+                (&own.read, longest > 1 && reads_stored(place, from))
+            {
+                let passed = Passed { read: read.clone(), given: between.clone() };
+                self.paths(&(passed, source.clone()), longest - 1, known)
+            } else {
+                continue;
+            };
+            let mut order: Vec<usize> =
+                (0..place.len()).filter(|i| us_of(place, *i).is_finite()).collect();
+            order.sort_by(|a, b| us_of(place, *a).total_cmp(&us_of(place, *b)));
+            for i in order.into_iter().take(BEST) {
+                let with = |(us, path): &(f64, Path)| {
+                    (us + us_of(place, i), [&[(k, i)], path.as_slice()].concat())
+                };
+                found.extend(before.iter().map(with));
+            }
+        }
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        found.truncate(BEST);
+        known.insert((given.clone(), longest), found.clone());
+        found
     }
 
     /// Returns the candidate of a family with these stages.
     fn candidate(
         &self,
         family: &Family,
-        choice: &[usize],
+        choice: &[Path],
         us: f64,
         dims: &SizeEnv,
     ) -> Option<Candidate> {
-        let of = |(place, i): (&usize, &usize)| Some(self.places[*place].us.get_index(*i)?.0);
-        let chosen: Vec<&Stage> =
-            family.places.iter().zip(choice).map(of).collect::<Option<_>>()?;
-        let parts: Vec<&Term> = chosen.iter().map(|s| &s.part).collect();
-        let compact = stages::framed(&family.frame, &parts).ok()?;
+        let of = |(place, i): &(usize, usize)| {
+            let ((passed, _), stages) = self.places.get_index(*place)?;
+            Some((passed.clone(), stages.get_index(*i)?.0))
+        };
+        let chosen: Vec<Vec<(Passed, &Stage)>> =
+            choice.iter().map(|path| path.iter().map(of).collect()).collect::<Option<_>>()?;
+        let run = |run: &Vec<(Passed, &Stage)>| {
+            let factors: Vec<Term> = run.iter().flat_map(|(_, stage)| stage.part.chain()).collect();
+            Term::of_chain(&factors)
+        };
+        let runs: Vec<Term> = chosen.iter().map(run).collect::<Result<_, _>>().ok()?;
+        let chosen: Vec<(Passed, &Stage)> = chosen.into_iter().flatten().collect();
+        let compact = stages::framed(&family.frame, &runs.iter().collect::<Vec<_>>()).ok()?;
+        let (_, parts) = stages::frame(&compact).ok()?;
         let apart = stages::apart(&compact).ok()?;
-        // Stages from different families may have the same tile of a constant.
-        if stages::share_symbols(&apart.parts) {
+        // Stages from different candidates may have the same tile of a constant, or be one beside each other.
+        let are_chosen = parts.iter().eq(chosen.iter().map(|(_, stage)| &stage.part));
+        if !are_chosen || stages::share_symbols(&apart.parts) {
             return None;
         }
         let term = written_out(&apart.compact).ok()?;
         let mut env = stages::with_aliases(&apart.compact, dims);
-        for (stage, k) in chosen.iter().zip(stages::numbers(&apart.parts)) {
+        for ((_, stage), k) in chosen.iter().zip(stages::numbers(&apart.parts)) {
             env.extend(stage.values.iter().map(|(s, v)| (stages::numbered(s, k), *v)));
         }
         let skeleton = search::skeleton_text(&term);
-        let (form, stages) = (family.form, family.values.clone());
-        Some(Candidate { term, compact, env, skeleton, form, stages, estimate_us: us })
+        let stages = chosen.into_iter().map(|(passed, _)| passed).collect();
+        Some(Candidate { term, compact, env, skeleton, form: family.form, stages, estimate_us: us })
     }
+}
+
+/// Whether the stages of a place read arrays that others have stored, as they are.
+fn reads_stored(place: &Place, source: &Term) -> bool {
+    let plain = |(stage, _): (&Stage, _)| stages::stored(&stage.part.ty().dom, &mut 0).ok();
+    place.first().and_then(plain).is_some_and(|plain| plain == *source)
 }
 
 /// Returns the known time of a stage, in microseconds.
 fn us_of(place: &Place, i: usize) -> f64 {
-    place.us[i].unwrap_or(f64::INFINITY)
-}
-
-impl Family {
-    /// Returns the time of one run of each stage, in the order of places, if each is one kernel.
-    fn of_stages(&self, kernels_us: &[f64]) -> Option<Vec<f64>> {
-        let order = self.order.as_ref().filter(|order| order.len() == kernels_us.len())?;
-        let mut out = vec![0.0; order.len()];
-        order.iter().zip(kernels_us).for_each(|(k, us)| out[*k] = us / self.runs[*k]);
-        Some(out)
-    }
-
-    /// Returns the combinations with the least sums that are not known, best first, with their sums.
-    fn best(&self, places: &IndexMap<String, Place>) -> Vec<(f64, Vec<usize>)> {
-        let mut found: Vec<(f64, Vec<usize>)> = vec![(0.0, vec![])];
-        for (place, runs) in self.places.iter().zip(&self.runs) {
-            let place = &places[*place];
-            // Some stages have kernels only in the company of others. Then their order is that of the estimate.
-            let none = place.us.values().all(|us| *us == Some(f64::INFINITY));
-            let us = |i: &usize| if none { 0.0 } else { us_of(place, *i) * runs };
-            let mut order: Vec<usize> = (0..place.us.len()).filter(|i| us(i).is_finite()).collect();
-            order.sort_by(|a, b| us(a).total_cmp(&us(b)));
-            order.truncate(BEST);
-            found = found
-                .iter()
-                .flat_map(|(sum, before)| {
-                    let with =
-                        |i: &usize| (sum + us(i), before.iter().copied().chain([*i]).collect());
-                    order.iter().map(with).collect::<Vec<_>>()
-                })
-                .collect();
-            found.sort_by(|a, b| a.0.total_cmp(&b.0));
-            found.truncate(JOINED * BEST);
-        }
-        found.retain(|(_, choice)| !self.known.contains(choice));
-        found.truncate(JOINED);
-        found
-    }
+    place[i].unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]
@@ -397,37 +472,48 @@ mod tests {
             part: Term::id(&Ty::Unit),
             values: vec![(Sym::Meta(k.to_string().into()), 1)],
         };
-        let place = |us: &&[f64]| Place {
-            source: Term::id(&Ty::Unit),
-            us: us.iter().enumerate().map(|(k, us)| (stage(k), Some(*us))).collect(),
+        let at = |k: usize| {
+            let passed = Passed { read: None, given: k.to_string() };
+            (passed, Term::id(&Ty::Unit))
         };
-        let places: IndexMap<String, Place> =
-            us.iter().enumerate().map(|(k, us)| (k.to_string(), place(us))).collect();
-        let known = [[0, 0], [0, 2], [1, 0], [2, 1], [2, 2]].map(Vec::from);
+        let place =
+            |us: &&[f64]| us.iter().enumerate().map(|(k, us)| (stage(k), Some(*us))).collect();
+        let places = us.iter().enumerate().map(|(k, us)| (at(k), place(us))).collect();
+        let joiner = Joiner { places, ..Joiner::new(16.0) };
+        let known = [[0, 0], [0, 2], [1, 0], [2, 1], [2, 2]];
+        let paths = |[a, b]: [usize; 2]| vec![vec![(0, a)], vec![(1, b)]];
+        // The second stage runs three times.
+        let runs = [(0, 1.0), (1, 3.0)];
         let mut family = Family {
             form: 0,
-            values: [].into(),
             frame: Term::id(&Ty::Unit),
-            order: None,
-            runs: vec![1.0, 3.0],
-            places: vec![0, 1],
-            known: known.into_iter().collect(),
+            runs: runs.map(|(k, times)| Run { at: at(k), times, own: IndexSet::new() }).to_vec(),
+            known: known.into_iter().map(paths).collect(),
         };
-        // The second stage runs three times.
-        assert_eq!(family.best(&places)[0], (70.0, vec![1, 2]));
+        assert_eq!(joiner.best(&family)[0], (70.0, paths([1, 2])));
         // A combination without kernels is not proposed again.
-        family.known.insert(vec![1, 2]);
-        assert!(family.best(&places).iter().all(|(_, c)| c != &[1, 2]));
+        family.known.insert(paths([1, 2]));
+        assert!(joiner.best(&family).iter().all(|(_, c)| *c != paths([1, 2])));
     }
 
     /// A candidate of two kernels that map these functions, with this length of all tiles.
-    fn candidate(of: [&str; 2], tile: u64) -> Candidate {
+    fn candidate(of_text: [&str; 2], tile: u64) -> Candidate {
         let map = |f: &str| format!("join . mapGlb 0 (mapSeq {f}) . split n.t0");
-        candidate_at(&format!("{} . {} . xs", map(of[0]), map(of[1])), &of, tile)
+        let of = passed(of_text);
+        candidate_at(&format!("{} . {} . xs", map(of_text[0]), map(of_text[1])), &of, tile)
     }
 
-    /// A candidate with two stages that have these places.
-    fn candidate_at(text: &str, of: &[&str], tile: u64) -> Candidate {
+    /// What two stages that follow each other read and give, if they compute these functions.
+    fn passed(of: [&str; 2]) -> [Passed; 2] {
+        let last = format!("{} . {}", of[0], of[1]);
+        [
+            Passed { read: Some(of[1].to_owned()), given: last },
+            Passed { read: None, given: of[1].to_owned() },
+        ]
+    }
+
+    /// A candidate with stages that read and give these values.
+    fn candidate_at(text: &str, stages: &[Passed], tile: u64) -> Candidate {
         let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
         let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
         let compact = read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term");
@@ -439,7 +525,7 @@ mod tests {
                 });
             }
         });
-        let stages = of.iter().map(|f| (*f).to_owned()).collect();
+        let stages = stages.iter().cloned().collect();
         let (term, skeleton) = (compact.clone(), String::new());
         Candidate { term, compact, env, skeleton, form: 0, stages, estimate_us: 1.0 }
     }
@@ -461,11 +547,12 @@ mod tests {
         let of = ["abs", "sqrt"];
         let joiner = joiner(&[(candidate(of, 4), &[7.0, 20.0]), (candidate(of, 8), &[9.0, 10.0])]);
         let times =
-            |place: &Place| place.us.values().map(|us| us.expect("a time")).collect::<Vec<_>>();
+            |place: &Place| place.values().map(|us| us.expect("a time")).collect::<Vec<_>>();
         let places: Vec<Vec<f64>> = joiner.places.values().map(times).collect();
         assert_eq!(places, [[20.0, 10.0], [7.0, 9.0]]);
-        let best = joiner.families[0].best(&joiner.places);
-        assert_eq!(best, [(17.0, vec![1, 0]), (29.0, vec![0, 1])]);
+        let best = joiner.best(&joiner.families[0]);
+        let paths = |last, first| vec![vec![(0, last), (1, first)]];
+        assert_eq!(best, [(17.0, paths(1, 0)), (29.0, paths(0, 1))]);
     }
 
     /// Stages at the same place, of the same type, may compute different functions: the work is cut elsewhere.
@@ -493,7 +580,7 @@ mod tests {
         let forked = format!("fork ({GROUPS}) id . {ITEMS} . xs");
         let known = [
             (candidate(of, 4), &[7.0, 20.0][..]),
-            (candidate_at(&forked, &of, 8), &[9.0, 10.0][..]),
+            (candidate_at(&forked, &passed(of), 8), &[9.0, 10.0][..]),
         ];
         let joiner = joiner(&known);
         assert_eq!(joiner.families.len(), 2);
@@ -513,7 +600,8 @@ mod tests {
     fn every_kernel_belongs_to_a_stage() {
         let of = ["abs", "sqrt"];
         let framed = format!("mapGlb 0 fst . zip . fork ({GROUPS}) id . {ITEMS} . xs");
-        let three = candidate_at(&framed, &["fst", of[0], of[1]], 8);
+        let last = Passed { read: Some("pairs".into()), given: "fst".into() };
+        let three = candidate_at(&framed, &[&[last], &passed(of)[..]].concat(), 8);
         let mut joiner = joiner(&[(candidate(of, 4), &[7.0, 20.0])]);
         joiner.introduce(&[&three], &dims());
         // The time of the first stage is not known.
@@ -530,9 +618,30 @@ mod tests {
         let add = "join . mapGlb 0 (mapSeq (+)) . split n.t0 . zip";
         let text = format!("{add} . fork (reverse . xs) id . {ITEMS} . xs");
         let mut joiner = Joiner::new(16.0);
-        joiner.introduce(&[&candidate_at(&text, &["sum", "sqrt"], 4)], &dims());
-        let sources: Vec<String> = joiner.places.values().map(|p| p.source.to_string()).collect();
+        joiner.introduce(&[&candidate_at(&text, &passed(["sum", "sqrt"]), 4)], &dims());
+        let sources: Vec<String> =
+            joiner.places.keys().map(|(_, source)| source.to_string()).collect();
         assert_eq!(sources, ["fork (reverse . xs) %read0", "id"]);
+    }
+
+    /// One stage makes in one kernel what others make in two, in another part of the program.
+    #[test]
+    fn one_stage_takes_the_place_of_two() {
+        let of = ["abs", "sqrt"];
+        let both = "join . mapGlb 0 (mapSeq (abs . sqrt)) . split n.t0";
+        let whole = Passed { read: None, given: passed(of)[0].given.clone() };
+        let other = |k: usize| Passed { read: None, given: format!("other {k}") };
+        let [last, first] = passed(of);
+        // Each candidate has a slow stage beside a fast one.
+        let a = format!("fork ({ITEMS} . {ITEMS} . xs) ({both} . xs)");
+        let b = format!("fork ({both} . xs) ({ITEMS} . {ITEMS} . xs)");
+        let (x, y) = (Passed { read: Some("other 0".into()), given: "other 1".into() }, other(0));
+        let a = candidate_at(&a, &[last, first, other(1)], 4);
+        let b = candidate_at(&b, &[whole, x, y], 8);
+        let known = [(a, &[30.0, 40.0, 5.0][..]), (b, &[6.0, 70.0, 80.0][..])];
+        let joined = joiner(&known).joined(&dims());
+        assert_eq!(joined[0].estimate_us, 11.0);
+        assert_eq!(joined[0].compact.to_string(), format!("fork ({both} . xs) ({both} . xs)"));
     }
 
     #[test]

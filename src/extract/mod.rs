@@ -22,6 +22,7 @@ mod valued;
 pub use context::Level;
 pub use dropped::{Dropped, Lost, Reason, Told};
 pub use joined::{Alone, Joiner, StageValues};
+pub use stages::Passed;
 pub use tunables::{Target, assigned, refitted};
 
 use crate::calculus::size::SizeEnv;
@@ -54,7 +55,7 @@ pub struct Candidate {
     pub form: usize,
     /// What each stage reads and gives, so that stages can take each other's places: the classes of these values in the e-graph,
     /// or their texts if the graph does not have them.
-    pub stages: Arc<[String]>,
+    pub stages: Arc<[Passed]>,
     /// The additive estimate, in microseconds: good enough for ranking at most.
     pub estimate_us: f64,
 }
@@ -77,8 +78,8 @@ impl Candidate {
     /// tunables alone.
     pub fn stage_skeletons(&self) -> Vec<String> {
         let parts = stages::frame(&self.compact).map(|(_, parts)| parts).unwrap_or_default();
-        let places = self.stages.iter().map(String::as_str).chain(std::iter::repeat(""));
-        parts.iter().zip(places).map(|(t, at)| search::skeleton_text(t) + " " + at).collect()
+        let text = |(part, at): (&Term, &Passed)| format!("{} {at}", search::skeleton_text(part));
+        parts.iter().zip(self.stages.iter()).map(text).collect()
     }
 }
 

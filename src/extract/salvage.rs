@@ -5,7 +5,7 @@
 //! that is a candidate.
 
 use super::search::{self, Found};
-use super::{idles, stages, written_out};
+use super::{Passed, idles, stages, written_out};
 use crate::calculus::term::Term;
 use std::collections::{HashMap, HashSet};
 
@@ -14,9 +14,9 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Salvage {
     kept: Vec<(Found, Term, Vec<Term>)>,
     /// The first kept term with each place, and the number of the stage there.
-    places: HashMap<String, (usize, usize)>,
+    places: HashMap<Passed, (usize, usize)>,
     /// The stages of kept terms, with their places.
-    seen: HashSet<(String, Term)>,
+    seen: HashSet<(Passed, Term)>,
 }
 
 impl Salvage {
@@ -73,7 +73,8 @@ mod tests {
         let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
         let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
         let compact = read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term");
-        let stages = stages.iter().map(|s| (*s).to_owned()).collect();
+        let passed = |given: &&str| Passed { read: None, given: (*given).to_owned() };
+        let stages = stages.iter().map(passed).collect();
         Found { term: compact.clone(), compact, skeleton: String::new(), form: 0, stages }
     }
 

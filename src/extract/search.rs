@@ -29,7 +29,7 @@ pub(super) struct Found {
     /// The number of the form of the program that it is a term of.
     pub form: usize,
     /// See [`super::Candidate::stages`].
-    pub stages: Arc<[String]>,
+    pub stages: Arc<[stages::Passed]>,
 }
 
 /// A chosen e-node with chosen arguments.
@@ -377,9 +377,9 @@ impl Named {
             None => value.to_string(),
         };
         let values = stages::values(&self.compact).map_err(|_| Reason::IllTyped)?;
-        let stages = values.iter().map(|(read, given)| match read {
-            Some(read) => format!("{} to {}", name(read), name(given)),
-            None => name(given),
+        let stages = values.iter().map(|(read, given)| stages::Passed {
+            read: read.as_ref().map(name),
+            given: name(given),
         });
         let stages = stages.collect();
         Ok(Found { term, compact: self.compact.clone(), skeleton, form: self.form, stages })

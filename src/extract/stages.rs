@@ -9,6 +9,7 @@ use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 use indexmap::IndexSet;
+use std::fmt;
 
 /// A term whose stages share no symbol.
 pub(super) struct Staged {
@@ -32,6 +33,25 @@ pub(super) fn frame(compact: &Term) -> Result<(Term, Vec<Term>), TypeError> {
         Ok(vec![Term::new(Op::Input(hole.into()), vec![], tys, vec![])?])
     })?;
     Ok((frame, parts))
+}
+
+/// What a stage reads and what it gives: the names of these values, as functions of the argument of the chain in which the stage
+/// stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Passed {
+    /// `None` for the argument itself.
+    pub read: Option<String>,
+    /// The result.
+    pub given: String,
+}
+
+impl fmt::Display for Passed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.read {
+            Some(read) => write!(f, "{read} to {}", self.given),
+            None => f.write_str(&self.given),
+        }
+    }
 }
 
 /// Returns what each stage of [`frame`] reads and what it gives, as functions of the argument of the chain that it stands in.
@@ -99,7 +119,7 @@ fn source(chain: &[Term], ty: &Ty, count: &mut usize) -> Result<Term, TypeError>
 }
 
 /// Returns inputs of this type, one for each component.
-fn stored(ty: &Ty, count: &mut usize) -> Result<Term, TypeError> {
+pub(super) fn stored(ty: &Ty, count: &mut usize) -> Result<Term, TypeError> {
     match ty {
         Ty::Unit => Ok(Term::id(&Ty::Unit)),
         Ty::Pair(a, b) => {
@@ -112,6 +132,43 @@ fn stored(ty: &Ty, count: &mut usize) -> Result<Term, TypeError> {
             Term::new(Op::Input(name.into()), vec![], vec![Ty::Unit, ty.clone()], vec![])
         }
     }
+}
+
+/// Returns a frame in which stages that follow each other are one, and the numbers of the stages of each, the last that runs
+/// first.
+///
+/// # Errors
+/// Never for a well-typed term; building the parts repeats the type checks.
+pub(super) fn collapsed(frame: &Term) -> Result<(Term, Vec<Vec<usize>>), TypeError> {
+    fn walk(t: &Term, runs: &mut Vec<Vec<usize>>) -> Result<Term, TypeError> {
+        let mut factors: Vec<Term> = vec![];
+        let mut goes_on = false;
+        for f in t.chain() {
+            let own = match f.op() {
+                Op::Input(name) => number(name),
+                _ => None,
+            };
+            let Some(own) = own else {
+                let args = f.args().iter().map(|a| walk(a, runs)).collect::<Result<Vec<_>, _>>()?;
+                factors.push(f.with_args(args)?);
+                goes_on = false;
+                continue;
+            };
+            let outermost = if goes_on { factors.pop() } else { None };
+            match (&outermost, runs.last_mut()) {
+                (Some(_), Some(run)) => run.push(own),
+                _ => runs.push(vec![own]),
+            }
+            let cod = outermost.map_or_else(|| f.ty().cod.clone(), |o| o.ty().cod.clone());
+            let hole = format!("{HOLE}{}", runs.len() - 1);
+            let tys = vec![f.ty().dom.clone(), cod];
+            factors.push(Term::new(Op::Input(hole.into()), vec![], tys, vec![])?);
+            goes_on = true;
+        }
+        Term::of_chain(&factors)
+    }
+    let mut all = vec![];
+    Ok((walk(frame, &mut all)?, all))
 }
 
 /// Returns the term of a [`frame`] with these stages.
