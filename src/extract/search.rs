@@ -1090,6 +1090,7 @@ pub(super) fn skeleton_text(t: &Term) -> String {
             Op::Scan(_) => Some("scan".to_owned()),
             Op::ScanLcl(_) => Some("scanlcl".to_owned()),
             Op::Fold => Some("fold".to_owned()),
+            Op::SumProducts => Some("products".to_owned()),
             Op::ToMem(Space::Local) if !cost::computes(&t.args()[0]) => Some("stage".to_owned()),
             Op::ToMem(Space::LocalAhead) => Some("ahead".to_owned()),
             Op::ToMem(Space::Global) if !cost::computes(&t.args()[0]) => Some("pack".to_owned()),

@@ -198,8 +198,7 @@ impl Tiles {
             let pad = if self.fragments { 16.0 } else { 4.0 };
             let local = self.staged as f64 * depth * (rows.max(columns) + pad) * 4.0;
             if self.grouped
-                && halves * local.min(depth * (rows + columns + pad) * 4.0)
-                    > target.local_bytes()
+                && halves * local.min(depth * (rows + columns + pad) * 4.0) > target.local_bytes()
             {
                 return Err(Reason::LocalMemory);
             }

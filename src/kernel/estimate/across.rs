@@ -8,6 +8,9 @@ use crate::device::cost_model::{CostModel, LOOP_ITEMS};
 use crate::kernel::ir::Mem;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Time that matrix units of a group are idle between two blocks, in latencies of an addition; fits products on an H200.
+const IDLE: f64 = 67.0;
+
 /// How the work-items of a kernel are distributed over the device.
 struct Spread {
     /// Number of work-items.
@@ -357,7 +360,9 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let dependent =
         alone(k, [far, spilled.latency], m) * (k.groups / (s.units * s.per_unit)).max(1.0);
     let turns = (k.groups / (s.units * company)).ceil();
-    let stalls = turns * k.stalls * far / company;
+    // Matrix units are idle after a barrier until the first operands are loaded and split, and while the last sums are added.
+    let idle = if matrix.ns > 0.0 { k.barriers * IDLE * m.compute.add_latency_ns } else { 0.0 };
+    let stalls = turns * (k.stalls * far + idle) / company;
     let all = Share { work: read.work + written.work, ns: memory };
     let (what, peak) = match read.ns >= written.ns {
         true => ("global reads", m.memory.read_gb_per_s),

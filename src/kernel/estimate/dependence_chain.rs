@@ -21,7 +21,7 @@ pub fn waiting(block: &Block) -> f64 {
 
 /// The latency of the three instructions of [`Expr::Products`], one after the other, in latencies of an addition, and the
 /// number of instructions that could be issued while matrix units are busy with them.
-pub const PRODUCTS: (f64, f64) = (13.0, 19.0);
+pub const PRODUCTS: (f64, f64) = (23.0, 20.0);
 
 /// Returns the latency of an operation in latencies of an addition, and the number of its instructions; `float` says
 /// whether its result is a float.

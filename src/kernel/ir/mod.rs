@@ -109,7 +109,7 @@ pub enum Expr {
     /// - of `a`: rows `g` and `g + 8` of column `q` (lanes 0 and 1), and of column `q + 4`;
     /// - of `b`: rows `q` and `q + 4` of column `g`.
     ///
-    /// The products have nearly the accuracy of `f32` ([`crate::opencl::print`] says how), and sums are truncated.
+    /// The products have nearly the accuracy of `f32`: each number is multiplied in two parts. Sums are truncated.
     Products(Vec<Expr>),
 }
 

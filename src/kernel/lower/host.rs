@@ -122,6 +122,8 @@ fn unique(stem: &str, names: &mut BTreeSet<String>) -> Arc<str> {
 /// work-item variable.
 fn is_reserved(name: &str) -> bool {
     const WORDS: &[&str] = &[
+        "add_products",
+        "add_tf32",
         "auto",
         "bool",
         "break",

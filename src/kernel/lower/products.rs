@@ -119,11 +119,10 @@ impl Lowerer {
         let across = number.rem(ACROSS);
         // The column that this work-item loads of a fragment is the first or the second one of another work-item.
         let (across_there, half) = number.rem(WARP).div(ACROSS).div_mod(2);
-        let owner = number.sub(&number.rem(WARP)).add(&across_there);
+        let owner = number.div(WARP).times(WARP).add(&across_there);
         let (down, right) = (rows / 2, columns / 2);
-        let elsewhere = (0..right)
-            .map(|j| of.column(j, right, &owner, &half))
-            .collect::<Step<Vec<Expr>>>()?;
+        let elsewhere =
+            (0..right).map(|j| of.column(j, right, &owner, &half)).collect::<Step<Vec<Expr>>>()?;
         let t = ElemTy { width: 4, ..F32 };
         let zero = Expr::Splat(Arc::new(Expr::Lit(Lit::float(ScalarType::F32, 0.0))), t.width);
         let sums = (0..down * right)
@@ -147,11 +146,8 @@ impl Lowerer {
             }
             let pairs = of_rows.iter().flat_map(|a| of_columns.iter().map(move |b| (a, b)));
             sums.iter().zip(pairs).try_for_each(|(sum, (a, b))| {
-                let parts = vec![
-                    Expr::Reg(sum.clone()),
-                    Expr::Vector(a.clone()),
-                    Expr::Vector(b.clone()),
-                ];
+                let parts =
+                    vec![Expr::Reg(sum.clone()), Expr::Vector(a.clone()), Expr::Vector(b.clone())];
                 me.emit(Stmt::Set(sum.clone(), Expr::Products(parts)))
             })
         })?;
@@ -162,7 +158,11 @@ impl Lowerer {
                 let before = x.at(&i)?.at(&j)?.fst()?.expr()?;
                 let more = Expr::Reg(sum.clone()).lane(usize::try_from(lane).unwrap_or(0));
                 let after = Expr::Op(ScalarOp::Add, F32, vec![before, more]);
-                self.store(&View::Elem(after), &dest.at(&i)?.at(&j)?, &super::view::Shape::Elem(F32))?;
+                self.store(
+                    &View::Elem(after),
+                    &dest.at(&i)?.at(&j)?,
+                    &super::view::Shape::Elem(F32),
+                )?;
             }
         }
         Ok(())
