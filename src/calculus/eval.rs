@@ -323,6 +323,11 @@ impl Compiler<'_> {
                 let long = long.ok_or_else(|| fault(site, Error::BadTerm, "no definition"))?;
                 self.term(b, &long, arg, exact)
             }
+            Op::SumProducts => {
+                let sums = super::tiling::sums_of_products(&term.ty().dom);
+                let sums = sums.map_err(|e| fault(site, Error::BadTerm, &e.0))?;
+                self.term(b, &sums, arg, exact)
+            }
             Op::Meta(_) => Err(fault(site, Error::BadTerm, "a rule's variable has no value")),
             Op::Take => view(b, View::Slice(0, size(0)), arg),
             Op::Drop => match size(1).checked_sub(size(0)) {

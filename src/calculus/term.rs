@@ -9,7 +9,7 @@ use super::ty::{FnTy, Ty};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-pub use super::op::{MapKind, Op, ReduceKind, ScanKind, Space, TypeError, signature};
+pub use super::op::{MapKind, Op, ReduceKind, ScanKind, Shares, Space, TypeError, signature};
 
 fn fail<T>(text: String) -> Result<T, TypeError> {
     Err(TypeError(text))

@@ -9,12 +9,11 @@
 use super::flow::Flow;
 use super::size::Size;
 use super::term::{Op, Term, TypeError};
+use super::text::{Context, read_term};
 use super::ty::Ty;
+use crate::diag::Source;
 
 type Built<T> = Result<T, TypeError>;
-
-/// Rows and columns of work-items that a warp covers in [`Op::Spread`].
-const WARP: [u64; 2] = [4, 8];
 
 fn no<T>(text: impl Into<String>) -> Built<T> {
     Err(TypeError(text.into()))
@@ -109,31 +108,26 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
                 )?
                 .then(f)?
         }
-        (Op::Spread(warps), [n, m, t, u, v, w], [h]) => {
+        (Op::Spread(shares), [n, m, t, u, v, w], [h]) => {
             let (rows, columns) = (parts(n, t)?, parts(m, u)?);
-            let [four, eight] = WARP.map(Size::constant);
+            let block = shares.block().map(|block| block.map(Size::constant));
             let apart = |x: Flow| -> Built<Flow> {
                 let x =
                     runs(x, t, v)?.map(|row| row.map(|x| runs(x, u, w)))?.map(Flow::transpose)?;
-                if !*warps {
-                    return x.join();
-                }
-                x.split(&four)?
-                    .map(|x| x.map(|row| row.split(&eight))?.transpose()?.map(Flow::join)?.join())?
+                let Some([a, b]) = &block else { return x.join() };
+                x.split(a)?
+                    .map(|x| x.map(|row| row.split(b))?.transpose()?.map(Flow::join)?.join())?
                     .join()
             };
             let together = |x: Flow| -> Built<Flow> {
-                let x = if *warps {
-                    x.split(&four.mul(&columns))?
+                let x = match &block {
+                    Some([a, b]) => x
+                        .split(&a.mul(&columns))?
                         .map(|x| {
-                            x.split(&four.mul(&eight))?
-                                .map(|x| x.split(&eight))?
-                                .transpose()?
-                                .map(Flow::join)
+                            x.split(&a.mul(b))?.map(|x| x.split(b))?.transpose()?.map(Flow::join)
                         })?
-                        .join()?
-                } else {
-                    x.split(&columns)?
+                        .join()?,
+                    None => x.split(&columns)?,
                 };
                 let x = x.map(Flow::transpose)?.map(|row| row.map(|x| gather_runs(x, u, w)))?;
                 gather_runs(x, t, v)
@@ -153,6 +147,13 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
         _ => return Ok(None),
     };
     Ok(Some(out.term()))
+}
+
+/// Returns what [`Op::SumProducts`] computes, from its argument type.
+pub(super) fn sums_of_products(dom: &Ty) -> Built<Term> {
+    let text = "map (map (foldSeq (cond (fst . snd) ((+) . bimap id ((*) . snd)) fst)))";
+    read_term(&Source::new("sumProducts", text), dom, &Context::default())
+        .map_err(|e| TypeError(e.to_string()))
 }
 
 /// From `([t]flag, ([t][n]a, [t][m]b))` to `[n][t][m](flag, (a, b))`, one step before `[n][m][t]`.
@@ -261,6 +262,18 @@ mod tests {
             for (j, part) in row.iter().enumerate() {
                 let warp = i / 4 * 2 + j / 8;
                 assert_eq!(usize::try_from(*part), Ok(warp * 32 + i % 4 * 8 + j % 8));
+            }
+        }
+    }
+
+    #[test]
+    fn fragments_are_blocks_of_eight_by_four() {
+        // 16 by 8 parts: a warp has 8 rows of 4.
+        let rows = shares("spreadFragments", 16, 8, [1, 1, 1, 1]);
+        for (i, row) in rows.iter().enumerate() {
+            for (j, part) in row.iter().enumerate() {
+                let warp = i / 8 * 2 + j / 4;
+                assert_eq!(usize::try_from(*part), Ok(warp * 32 + i % 8 * 4 + j % 4));
             }
         }
     }

@@ -200,6 +200,10 @@ pub struct Compute {
     /// Peak half-precision rate, in 10^9 operations a second, if there is half precision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub f16_gflops: Option<f64>,
+    /// Rate of the matrix instructions that add products of tf32 numbers to `f32`, in 10^9 operations a second; none if the
+    /// device does not have those of NVIDIA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub products_gflops: Option<f64>,
     /// Peak rate of integer operations (adds, compares, index arithmetic), in 10^9 a second.
     pub integer_gops: f64,
     /// Number of lanes of an instruction: `float`s in a vector register, or work-items in a warp.
@@ -521,7 +525,8 @@ impl CostModel {
         ] {
             *rate *= share;
         }
-        for rate in [&mut m.nontemporal_write_gb_per_s, &mut c.f16_gflops].into_iter().flatten() {
+        let rates = [&mut m.nontemporal_write_gb_per_s, &mut c.f16_gflops, &mut c.products_gflops];
+        for rate in rates.into_iter().flatten() {
             *rate *= share;
         }
         for level in &mut m.cache {
@@ -556,6 +561,7 @@ impl CostModel {
             ("f32_gflops", c.f32_gflops),
             ("f64_gflops", c.f64_gflops),
             ("f16_gflops", c.f16_gflops.unwrap_or(1.0)),
+            ("products_gflops", c.products_gflops.unwrap_or(1.0)),
             ("integer_gops", c.integer_gops),
             ("add_latency_ns", c.add_latency_ns),
             ("scalar_efficiency", c.scalar_efficiency),

@@ -40,16 +40,23 @@ pub struct Capabilities {
     /// Number of work-items in a sub-group, which are consecutive and support `sub_group_barrier`; 0 without
     /// sub-groups.
     pub sub_group: u32,
+    /// NVIDIA's matrix instruction `mma.sync` in inline PTX, of tf32 numbers with sums in `f32`.
+    #[serde(default)]
+    pub products: bool,
 }
 
 impl Capabilities {
     /// Returns the names of the available capabilities, as rules use them.
     pub fn names(&self) -> Vec<&'static str> {
-        [("nontemporal", self.nontemporal), ("subgroups", self.sub_group > 0)]
-            .into_iter()
-            .filter(|c| c.1)
-            .map(|c| c.0)
-            .collect()
+        [
+            ("nontemporal", self.nontemporal),
+            ("subgroups", self.sub_group > 0),
+            ("products", self.products),
+        ]
+        .into_iter()
+        .filter(|c| c.1)
+        .map(|c| c.0)
+        .collect()
     }
 }
 

@@ -263,6 +263,7 @@ impl Context {
                 Inside(self.item().intermediate())
             }
             Op::Scatter | Op::CountingSort if self.has_default() => Inside(self),
+            Op::SumProducts if self.level() == Level::Item && self.registers => Inside(inside),
             Op::Scalar(f) if self.vector && f.body.has_loop() => No,
             Op::Scalar(_) => Inside(self),
             Op::Chunked | Op::Packed => Inside(self),
@@ -272,6 +273,7 @@ impl Context {
             | Op::While
             | Op::Spread(_)
             | Op::SpreadRows
+            | Op::SumProducts
             | Op::Turned
             | Op::ToMem(_)
             | Op::Cond

@@ -7,7 +7,7 @@ use super::context::{Context, Level, Verdict};
 use super::tunables::Target;
 use super::{Drawn, Dropped, Reason, cost, stages, written_out};
 use crate::calculus::size::{Size, SizeEnv, Sym};
-use crate::calculus::term::{MapKind, Op, ReduceKind, Space, Term, TypeError};
+use crate::calculus::term::{MapKind, Op, ReduceKind, Shares, Space, Term, TypeError};
 use crate::calculus::ty::Ty;
 use crate::diag::{Interrupt, Limits, Result, on_all_cores};
 use crate::rules::can_unroll;
@@ -126,7 +126,13 @@ impl Outline {
             Op::ToMem(Space::Global) => {
                 (out.features, out.kernels) = (out.features | 256, (out.kernels + 1).min(3));
             }
-            Op::Spread(warps) => out.features |= if *warps { 2048 | 4096 } else { 2048 },
+            Op::Spread(shares) => {
+                out.features |= match shares {
+                    Shares::Rows => 2048,
+                    Shares::Warps => 2048 | 4096,
+                    Shares::Fragments => 2048 | FRAGMENTS,
+                };
+            }
             Op::SpreadRows => out.features |= 2048,
             Op::Sliced => out.features |= 32768,
             Op::Blocked(_) | Op::BlockedRows => {
@@ -146,6 +152,8 @@ impl Outline {
 
 /// The feature bit of a term that carries the accumulators of a tile over blocks of a reduction.
 const BLOCKED: u32 = 512;
+/// The feature bit of a term that shares a tile out as matrix instructions do.
+const FRAGMENTS: u32 = 131_072;
 /// The feature bit of a term that computes several reductions in one loop.
 const SIDE_BY_SIDE: u32 = 65536;
 /// How many other choices are kept for each choice with reductions side by side.
@@ -788,7 +796,7 @@ impl Search<'_> {
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
         let shared = Rc::new(node.clone());
         let mut combine = |chosen: &[&Rc<Choice>]| -> Option<(u64, f64)> {
-            let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold)
+            let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold | Op::SumProducts)
                 || op == Op::While && at.level() == Level::Group
                 || chosen.iter().any(|c| c.reduces);
             let inner_loops = chosen.iter().any(|c| c.loops);
@@ -1035,7 +1043,7 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
         Op::Tiled(_) | Op::TiledRows | Op::Turned => true,
         Op::Blocked(_) | Op::BlockedRows | Op::SpreadRows => true,
         Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll) | Op::ReduceLcl | Op::Sliced => true,
-        Op::Scan(_) | Op::ScanLcl(_) => true,
+        Op::Scan(_) | Op::ScanLcl(_) | Op::SumProducts => true,
         _ => false,
     };
     named.then(|| {
@@ -1082,6 +1090,7 @@ pub(super) fn skeleton_text(t: &Term) -> String {
             Op::Scan(_) => Some("scan".to_owned()),
             Op::ScanLcl(_) => Some("scanlcl".to_owned()),
             Op::Fold => Some("fold".to_owned()),
+            Op::SumProducts => Some("products".to_owned()),
             Op::ToMem(Space::Local) if !cost::computes(&t.args()[0]) => Some("stage".to_owned()),
             Op::ToMem(Space::LocalAhead) => Some("ahead".to_owned()),
             Op::ToMem(Space::Global) if !cost::computes(&t.args()[0]) => Some("pack".to_owned()),

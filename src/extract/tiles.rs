@@ -29,6 +29,8 @@ pub(super) struct Tiles {
     ahead: bool,
     /// Whether the work-items of a group share a tile.
     grouped: bool,
+    /// Whether matrix instructions compute a tile.
+    fragments: bool,
     /// Lanes of the vectors along columns, if there are any.
     vector: Option<Size>,
 }
@@ -87,6 +89,7 @@ impl Tiles {
                     out.inner = Some([s[2].clone(), s[3].clone()]);
                     out.runs = vec![s[4].clone(), s[5].clone()];
                 }
+                Op::SumProducts => out.fragments = true,
                 Op::SpreadRows => out.inner = Some([s[1].clone(), Size::constant(1)]),
                 Op::ToMem(Space::Local) => out.staged += 1,
                 Op::ToMem(Space::LocalAhead) => {
@@ -192,9 +195,10 @@ impl Tiles {
                 return Err(Reason::GroupUnsuited);
             }
             // Rows are padded.
-            let local = self.staged as f64 * depth * (rows.max(columns) + 4.0) * 4.0;
+            let pad = if self.fragments { 16.0 } else { 4.0 };
+            let local = self.staged as f64 * depth * (rows.max(columns) + pad) * 4.0;
             if self.grouped
-                && halves * local.min(depth * (rows + columns + 4.0) * 4.0) > target.local_bytes()
+                && halves * local.min(depth * (rows + columns + pad) * 4.0) > target.local_bytes()
             {
                 return Err(Reason::LocalMemory);
             }
@@ -273,6 +277,15 @@ impl Tiles {
             && !(t % r == 0 && (t / r).is_multiple_of(target.warp) && t / r <= most)
         {
             return Err(Reason::GroupUnsuited);
+        }
+        // The lanes of a warp have 8 by 4 parts, each with two halves.
+        let lanes = self.fragments.then_some([8, 4]).into_iter().flatten();
+        let apart = |(lanes, (r, [_, t])): (u64, (&&Size, &[Size; 2]))| match (value(r), value(t)) {
+            (Some(r), Some(t)) => t % (lanes * r) == 0 && r % 2 == 0,
+            _ => true,
+        };
+        if !lanes.zip(inner.iter().zip(&self.outer)).all(apart) {
+            return Err(Reason::UnevenShares);
         }
         let even = inner.iter().zip(&self.outer).all(|(r, [_, t])| divides(r, t))
             && self.runs.iter().zip(&inner).all(|(v, r)| divides(v, r));

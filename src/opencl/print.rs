@@ -7,6 +7,7 @@ mod atomics;
 mod checks;
 mod expr;
 mod names;
+pub mod products;
 mod types;
 
 use super::plan::{Arg, Buffer, Control, FAULT_WORDS, HostPlan, Launch, Role, Scalar};
@@ -61,6 +62,9 @@ pub fn print(program: &Program) -> HostPlan {
         source.push_str(&order_key(t));
     }
     source.push_str(&atomics::functions(program));
+    if kernels.contains(products::FUNCTION) {
+        source.push_str(products::DEFINITION);
+    }
     let (functions, faults) = checks.finish();
     source.push_str(&functions);
     if program.kernels.is_empty() {

@@ -343,6 +343,9 @@ fn offline(model: Option<&CostModel>) -> DeviceInfo {
         fp64: true,
         fp16: false,
         extensions: ATOMICS_64.map(str::to_owned).to_vec(),
-        capabilities: Capabilities::default(),
+        capabilities: Capabilities {
+            products: model.is_some_and(|m| m.compute.products_gflops.is_some()),
+            ..Capabilities::default()
+        },
     }
 }

@@ -145,9 +145,12 @@ fn a_derivation_of_nothing_is_empty() {
 
 /// The rules of the default set that split, vectorise or tile and are not derived from smaller ones: interchanges
 /// of a loop and a map, and mappings to the hardware.
-const PRIMITIVE: [&str; 10] = [
+const PRIMITIVE: [&str; 13] = [
     "reduce-interleave",
     "reduce-columns",
+    "spread-fragments",
+    "spread-fragments-then",
+    "spread-fragments-with",
     "fold-interleave",
     "to-private",
     "lower-maps-global",
@@ -197,7 +200,7 @@ fn definitions_are_those_of_the_calculus() {
         assert_eq!(long.flat(), rule.rhs.flat(), "{}", rule.name);
         seen += 1;
     }
-    assert_eq!(seen, 13);
+    assert_eq!(seen, 14);
 }
 
 #[test]

@@ -280,3 +280,48 @@ fn other_terms_are_missing() {
     let (term, env) = golden("sum_5_9", &[("n", N)]);
     assert!(lookup(&graph, &term, &env).is_err());
 }
+
+/// Products by matrix instructions are found if the device has these and floats are relaxed, and never otherwise.
+#[test]
+fn products_by_matrix_instructions() {
+    let offered = |float, capabilities: &[&str]| {
+        rule_set::<&str>(&[], float).expect("rules").offered(capabilities)
+    };
+    for float in [Float::Exact, Float::Contract, Float::Relaxed] {
+        for capabilities in [&[][..], &["products"]] {
+            let rules = offered(float, capabilities);
+            let right = float == Float::Relaxed && !capabilities.is_empty();
+            for name in ["spread-fragments", "spread-fragments-then", "spread-fragments-with"] {
+                assert_eq!(rules.get(name).is_some(), right, "{name}: {float:?} {capabilities:?}");
+            }
+            let others = rules.iter().filter(|r| !r.name.starts_with("spread-fragments"));
+            for rule in others {
+                assert!(!rule.rhs.to_string().contains("sumProducts"), "{}", rule.name);
+            }
+        }
+    }
+    let program = |body: &str, t: &str| {
+        let text = format!("entry mm [n][m][k] (A: [n][k]{t}) (B: [k][m]{t}) : [n][m]{t} = {body}");
+        Program::check(&Source::new("mm", text), None).expect("a program")
+    };
+    let has = |body: &str, t: &str, float| {
+        let sizes: Sizes = ["n", "m", "k"].iter().map(|n| ((*n).to_owned(), 1024)).collect();
+        let program = elaborate(&program(body, t).entry, &sizes).expect("a term");
+        let limits = Limits { saturation_time: None, ..Limits::default() };
+        let rules = offered(float, &["products"]);
+        let graph = saturate::saturate(&program.forms(), &rules, &limits).expect("sound rules");
+        let term = "tiled 64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 (blocked 16 1024 (toLocalAhead id) (toLocalAhead id) \
+            (spreadFragments 8 8 4 4 (toPrivate (mapLcl 0 sumProducts))) 0.0 id))) . fork A (transpose . B)";
+        let term = lookup::read(&Source::new("term", term), &program);
+        term.is_ok_and(|term| lookup(&graph, &term, &program.env).is_ok())
+    };
+    let sums = |plus: &str, zero: &str, times: &str| {
+        format!(
+            "map (\\row -> map (\\col -> reduce ({plus}) {zero} (map2 ({times}) row col)) (transpose B)) A"
+        )
+    };
+    assert!(has(&sums("+", "0", "*"), "f32", Float::Relaxed));
+    assert!(!has(&sums("+", "0", "*"), "f32", Float::Contract));
+    assert!(!has(&sums("+", "0", "*"), "f64", Float::Relaxed));
+    assert!(!has(&sums("+", "0", "-"), "f32", Float::Relaxed));
+}

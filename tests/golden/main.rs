@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod counting_sorts;
 mod extraction;
+mod fragments;
 mod histograms;
 mod in_place;
 mod listings;

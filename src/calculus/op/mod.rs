@@ -52,6 +52,28 @@ pub enum ReduceKind {
     Unroll,
 }
 
+/// The order of the parts of [`Op::Spread`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Shares {
+    /// Row by row.
+    Rows,
+    /// In blocks of 4 by 8, the shape of a warp.
+    Warps,
+    /// In blocks of 8 by 4, as matrix instructions share a result out to the work-items of a warp.
+    Fragments,
+}
+
+impl Shares {
+    /// Returns the rows and columns of parts that a warp has; `None` for parts that are ordered row by row.
+    pub fn block(self) -> Option<[u64; 2]> {
+        match self {
+            Shares::Rows => None,
+            Shares::Warps => Some([4, 8]),
+            Shares::Fragments => Some([8, 4]),
+        }
+    }
+}
+
 /// An address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Space {
@@ -205,12 +227,15 @@ pub enum Op {
     /// As [`Op::Blocked`], where every `A` meets all `B`s.
     BlockedRows,
     /// A matrix shared out in parts of `t` by `u`, whose rows come in runs of `v` and columns in runs of `w`
-    /// from all over the matrix. The parts are ordered row by row or, if true, in blocks of 4 by 8, the shape
-    /// of a warp.
-    Spread(bool),
+    /// from all over the matrix.
+    Spread(Shares),
     /// As [`Op::Spread`], for rows alone, one by one: part `i` has the rows `i`, `i + n/t`, `i + 2*n/t`, and
     /// so on.
     SpreadRows,
+    /// For each element of a part of a matrix, a sum to which `k` products are added, each if its flag holds. The
+    /// work-items of a warp compute it together with matrix instructions: they have the parts that
+    /// [`Shares::Fragments`] orders, and each loads some of the elements of their common rows and columns.
+    SumProducts,
     /// `w` cuts every element into `c` slices. `h` is applied to all slices, ordered so that corresponding
     /// slices of neighbouring elements are neighbours. `f` combines the results for the slices of an element.
     Sliced,

@@ -1,7 +1,7 @@
 //! The table of operators: the spelling of each, its type, and whether it only rearranges.
 
 use super::scheme::Scheme;
-use super::{MapKind, Op, ReduceKind, ScanKind, Space};
+use super::{MapKind, Op, ReduceKind, ScanKind, Shares, Space};
 use crate::lang::typed::PadMode;
 use crate::lang::types::ScalarType;
 
@@ -191,10 +191,14 @@ operators! {
     "blockedRows" [Op::BlockedRows] Computes
         "n k t/ r!; ; s: [t]B -> [t]B, u: [n](C, [t](bool, (A, B))) -> [n]C, z: () -> C, \
          f: [n]C -> D; ([n]A, [k]B) -> D";
-    "spread" [Op::Spread(false)] Computes
+    "spread" [Op::Spread(Shares::Rows)] Computes
         "n m t/ u/ v! w!; ; h: [n/t*m/u][t][u]A -> [n/t*m/u][t][u]B; [n][m]A -> [n][m]B";
-    "spreadWarps" [Op::Spread(true)] Computes
+    "spreadWarps" [Op::Spread(Shares::Warps)] Computes
         "n m t/ u/ v! w!; ; h: [n/t*m/u][t][u]A -> [n/t*m/u][t][u]B; [n][m]A -> [n][m]B";
+    "spreadFragments" [Op::Spread(Shares::Fragments)] Computes
+        "n m t/ u/ v! w!; ; h: [n/t*m/u][t][u]A -> [n/t*m/u][t][u]B; [n][m]A -> [n][m]B";
+    "sumProducts" [Op::SumProducts] Computes
+        "t u k; A; ; [t][u](A, [k](bool, (A, A))) -> [t][u]A";
     "spreadRows" [Op::SpreadRows] Computes "n t/; ; h: [n/t][t]A -> [n/t][t]B; [n]A -> [n]B";
     "sliced" [Op::Sliced] Computes
         "n c; ; w: X -> [c]A, h: [c*n]A -> [c*n]B, f: [n]([c]B, X) -> D; [n]X -> D";

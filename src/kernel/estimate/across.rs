@@ -8,6 +8,9 @@ use crate::device::cost_model::{CostModel, LOOP_ITEMS};
 use crate::kernel::ir::Mem;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Time that matrix units of a group are idle between two blocks, in latencies of an addition; fits products on an H200.
+const IDLE: f64 = 67.0;
+
 /// How the work-items of a kernel are distributed over the device.
 struct Spread {
     /// Number of work-items.
@@ -333,16 +336,21 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
         }
     }
     let waiting = s.rounds * waiting;
-    let (mut floats, mut integers) = (Share::default(), Share::default());
+    let [mut floats, mut integers, mut matrix] = [Share::default(); 3];
     for ((kind, width, bytes, _), count) in &k.ops_held {
         let o = operations(*kind, real(*width), *bytes, *count, m);
-        if o.integer { &mut integers } else { &mut floats }.add(o.work, o.work / o.rate);
+        let of = match (o.matrix, o.integer) {
+            (true, _) => &mut matrix,
+            (false, true) => &mut integers,
+            (false, false) => &mut floats,
+        };
+        of.add(o.work, o.work / o.rate);
     }
     // With few warps, arithmetic is not hidden behind the waits of other warps.
     let exposed = waiting * (1.0 - (s.warps / m.warps().in_flight).min(1.0));
     let looping = s.items.min(s.units * s.per_unit * s.group).min(s.units * real(LOOP_ITEMS));
     let loops = k.iterations * m.loop_ns() / looping.max(1.0);
-    let arithmetic = (floats.ns + integers.ns) / s.used + loops + exposed;
+    let arithmetic = (floats.ns + integers.ns + matrix.ns) / s.used + loops + exposed;
     let memory = read.ns + written.ns;
     let starting = k.groups * x.work_group_overhead_ns + s.items * x.work_item_overhead_ns;
     let barriers = k.barriers * s.items * x.barrier_item_ns;
@@ -352,18 +360,23 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let dependent =
         alone(k, [far, spilled.latency], m) * (k.groups / (s.units * s.per_unit)).max(1.0);
     let turns = (k.groups / (s.units * company)).ceil();
-    let stalls = turns * k.stalls * far / company;
+    // Matrix units are idle after a barrier until the first operands are loaded and split, and while the last sums are added.
+    let idle = if matrix.ns > 0.0 { k.barriers * IDLE * m.compute.add_latency_ns } else { 0.0 };
+    let stalls = turns * (k.stalls * far + idle) / company;
     let all = Share { work: read.work + written.work, ns: memory };
     let (what, peak) = match read.ns >= written.ns {
         true => ("global reads", m.memory.read_gb_per_s),
         false => ("global writes", m.memory.copy_gb_per_s),
     };
-    let parts = [loops, exposed, floats.ns / s.used, integers.ns / s.used];
+    let parts = [loops, exposed, floats.ns / s.used, integers.ns / s.used, matrix.ns / s.used];
     let most = parts.iter().copied().fold(0.0, f64::max);
     let computing = if most == loops {
         Part::time("loop overhead", arithmetic)
     } else if most == exposed {
         Part::time("the latency of one work-item's loads", arithmetic)
+    } else if matrix.ns > floats.ns.max(integers.ns) {
+        let peak = m.compute.products_gflops.unwrap_or(m.compute.f32_gflops);
+        Part::rate("matrix arithmetic", Share { ns: arithmetic, ..matrix }, peak, "FLOP/s")
     } else if integers.ns > floats.ns {
         let all = Share { ns: arithmetic, ..integers };
         Part::rate("integer arithmetic", all, m.compute.integer_gops, "op/s")

@@ -4,7 +4,7 @@
 //! The code is executed for the first work-item with times in place of values. Of each loop, a few iterations are executed:
 //! by as much as each of the last of them ends later than the one before, so much each further iteration takes.
 
-use super::dependence_chain::latency;
+use super::dependence_chain::{PRODUCTS, latency};
 use super::trip_count::{of_loop, of_while};
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
@@ -301,6 +301,10 @@ impl Walk<'_> {
             Expr::Guarded(_, a, _) => self.expr(a),
             Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e),
             Expr::Vector(es) => self.all(es),
+            Expr::Products(es) => {
+                let from = self.all(es);
+                self.start(from, PRODUCTS.1) + PRODUCTS.0
+            }
         }
     }
 }

@@ -19,12 +19,17 @@ pub fn waiting(block: &Block) -> f64 {
     w.longest * (w.instructions / AHEAD).min(1.0)
 }
 
+/// The latency of the three instructions of [`Expr::Products`], one after the other, in latencies of an addition, and the
+/// number of instructions that could be issued while matrix units are busy with them.
+pub const PRODUCTS: (f64, f64) = (23.0, 20.0);
+
 /// Returns the latency of an operation in latencies of an addition, and the number of its instructions; `float` says
 /// whether its result is a float.
 pub fn latency(op: ScalarOp, float: bool) -> (f64, f64) {
     match kind(op, float) {
         OpKind::Special => (16.0, 30.0),
         OpKind::Div => (4.0, 1.0),
+        OpKind::Products => PRODUCTS,
         OpKind::Add | OpKind::Mul | OpKind::Fma | OpKind::Other => (1.0, 1.0),
     }
 }
@@ -94,6 +99,7 @@ impl Walk {
             Expr::Guarded(_, a, _) => (self.expr(a), 0.0, 0.0),
             Expr::Splat(e, _) | Expr::Lane(e, _) => (self.expr(e), 0.0, 0.0),
             Expr::Vector(es) => (self.all(es), 1.0, 0.0),
+            Expr::Products(es) => (self.all(es), PRODUCTS.0, PRODUCTS.1),
         };
         self.instructions += instructions;
         let at = from + latency;

@@ -15,6 +15,8 @@ pub enum OpKind {
     Div,
     /// Exponential, logarithm, power, trigonometry, error function.
     Special,
+    /// A work-item's share of the matrix instructions of [`Expr::Products`](crate::kernel::ir::Expr::Products).
+    Products,
     /// Integers, comparisons, selections, conversions.
     Other,
 }

@@ -110,6 +110,9 @@ pub(super) fn of_peak(work: f64, ns: f64, peak: f64, unit: &str) -> String {
     }
 }
 
+/// Operations of matrix units for one work-item's share of three products of 16 by 8 and 8 by 8 elements.
+const PRODUCTS_FLOPS: f64 = 192.0;
+
 /// Arithmetic: a group of operations of one kind and width.
 pub(super) struct Operations {
     /// Number of operations.
@@ -118,6 +121,8 @@ pub(super) struct Operations {
     pub(super) rate: f64,
     /// Whether they are integer operations.
     pub(super) integer: bool,
+    /// Whether matrix units do them.
+    pub(super) matrix: bool,
 }
 
 /// Converts operations on vectors of `lanes` lanes to work and peak rate.
@@ -139,9 +144,15 @@ pub(super) fn operations(
         OpKind::Add | OpKind::Mul | OpKind::Fma => (2.0, peak),
         OpKind::Div => (c.divide_flops, peak),
         OpKind::Special => (c.special_flops, peak),
+        OpKind::Products => (PRODUCTS_FLOPS, c.products_gflops.unwrap_or(c.f32_gflops)),
         OpKind::Other => (1.0, c.integer_gops),
     };
-    Operations { work: count * lanes * flops, rate, integer: kind == OpKind::Other }
+    Operations {
+        work: count * lanes * flops,
+        rate,
+        integer: kind == OpKind::Other,
+        matrix: kind == OpKind::Products,
+    }
 }
 
 /// Bandwidth of the smallest cache that holds this many bytes.

@@ -303,6 +303,7 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
         copied: false,
         read: BTreeSet::new(),
         traces: BTreeMap::new(),
+        cut: BTreeSet::new(),
         streaks: BTreeMap::new(),
         body: None,
         ops: vec![],
@@ -401,6 +402,8 @@ struct Walk<'a> {
     read: BTreeSet<(Mem, usize, Index)>,
     /// What the values of registers depend on.
     traces: BTreeMap<u32, Trace>,
+    /// Operands of matrix instructions that were split in two parts.
+    cut: BTreeSet<Expr>,
     /// Index of each streak, by memory, direction, width, and index without its constant.
     streaks: BTreeMap<(Mem, bool, usize, Index), usize>,
     /// The home loop of the current code: the innermost loop that is not unrolled, in a work-item
@@ -567,6 +570,22 @@ impl Walk<'_> {
             // Count the guarded side only: the guard holds in the common case.
             Expr::Guarded(_, a, _) => self.expr(a, count),
             Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e, count),
+            Expr::Products(es) => {
+                let held = self.lanes_held();
+                self.ops.push((None, (OpKind::Products, 1, 4), count, held));
+                for e in es {
+                    // Operands are registers, and need no vector. Each is split once: by a sum, a mask, and a difference.
+                    let parts = if let Expr::Vector(parts) = e { &parts[..] } else { &[] };
+                    for e in parts {
+                        if !self.cut.insert(e.clone()) {
+                            continue;
+                        }
+                        self.ops.push((None, (OpKind::Other, 1, 4), 2.0 * count, held));
+                        self.ops.push((None, (OpKind::Add, 1, 4), count, held));
+                        self.expr(e, count);
+                    }
+                }
+            }
             Expr::Vector(es) => {
                 // Each lane is inserted with an operation of its own.
                 let held = self.lanes_held();

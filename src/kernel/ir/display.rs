@@ -79,6 +79,11 @@ impl Display for Expr {
                 f.write_char('>')
             }
             Expr::Lane(e, k) => write!(f, "{e}.{k}"),
+            Expr::Products(es) => {
+                f.write_str("products(")?;
+                list(f, es)?;
+                f.write_char(')')
+            }
         }
     }
 }

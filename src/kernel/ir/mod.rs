@@ -70,6 +70,9 @@ pub enum Check {
     Exponent,
 }
 
+/// Work-items of a warp that evaluate [`Expr::Products`] together.
+pub const WARP: i64 = 32;
+
 /// A value. The only side effects are those of [`Check`]s. Loads see the memory as it is when the
 /// statement runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,6 +101,16 @@ pub enum Expr {
     Vector(Vec<Expr>),
     /// One lane of a vector.
     Lane(Arc<Expr>, usize),
+    /// `[c, a, b]`: sums of `f32` to which the work-items of a warp together add a product of matrices, `c + a*b`, where
+    /// `c` has 16 rows and 8 columns and a product has 8 terms. All work-items of a warp must evaluate it together. With
+    /// `g` and `q` the quotient and the remainder of a work-item's number by 4, it has
+    ///
+    /// - of `c`, and of the result: rows `g` (lanes 0 and 1) and `g + 8` (lanes 2 and 3), columns `2*q` and `2*q + 1`;
+    /// - of `a`: rows `g` and `g + 8` of column `q` (lanes 0 and 1), and of column `q + 4`;
+    /// - of `b`: rows `q` and `q + 4` of column `g`.
+    ///
+    /// The products have nearly the accuracy of `f32`: each number is multiplied in two parts. Sums are truncated.
+    Products(Vec<Expr>),
 }
 
 /// The least and the greatest value of an integer type of at most 32 bits.
@@ -500,6 +513,7 @@ impl Expr {
                 scalar: es.first().map_or(ScalarType::F32, |e| e.ty().scalar),
             },
             Expr::Lane(e, _) => ElemTy::scalar(e.ty().scalar),
+            Expr::Products(_) => ElemTy { scalar: ScalarType::F32, width: 4 },
         }
     }
 
@@ -518,6 +532,7 @@ impl Expr {
             | Expr::Op(..)
             | Expr::Checked(..)
             | Expr::If(..)
+            | Expr::Products(_)
             | Expr::Lane(..) => false,
         }
     }
@@ -555,6 +570,7 @@ impl Expr {
             | Expr::Checked(..)
             | Expr::If(..)
             | Expr::Guarded(..)
+            | Expr::Products(_)
             | Expr::Vector(_) => false,
         }
     }
@@ -672,6 +688,7 @@ impl Expr {
             Expr::Op(op, t, es) => Expr::Op(*op, *t, each(es)),
             Expr::Checked(check, es) => Expr::Checked(*check, each(es)),
             Expr::Vector(es) => Expr::Vector(each(es)),
+            Expr::Products(es) => Expr::Products(each(es)),
             Expr::If(c, a, b) => Expr::If(one(c), one(a), one(b)),
             Expr::Guarded(g, a, b) => {
                 Expr::Guarded(Guard(g.0.iter().map(index).collect()), one(a), one(b))
@@ -687,7 +704,7 @@ impl Expr {
         match self {
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
             Expr::Index(i, _) | Expr::Load(_, _, i) => i.visit_data(&mut |e| e.visit(f)),
-            Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) => {
+            Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) | Expr::Products(es) => {
                 es.iter().for_each(|e| e.visit(f));
             }
             Expr::If(c, a, b) => {

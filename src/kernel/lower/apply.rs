@@ -308,6 +308,7 @@ impl Views {
             | Op::BlockedRows
             | Op::Spread(_)
             | Op::SpreadRows
+            | Op::SumProducts
             | Op::Sliced
             | Op::Meta(_) => return ill_formed("a pattern that only rearranges"),
         })

@@ -93,6 +93,12 @@ pub fn program(
 }
 
 /// Whether a kernel has reductions by a whole group.
+fn has_fragments(f: &Term) -> bool {
+    let mut found = false;
+    f.visit(&mut |t| found |= *t.op() == Op::SumProducts);
+    found
+}
+
 fn reduces_together(f: &Term) -> bool {
     let mut found = false;
     f.visit(&mut |t| found |= matches!(t.op(), Op::ReduceLcl | Op::ScanLcl(_)));
@@ -116,6 +122,8 @@ fn unique(stem: &str, names: &mut BTreeSet<String>) -> Arc<str> {
 /// work-item variable.
 fn is_reserved(name: &str) -> bool {
     const WORDS: &[&str] = &[
+        "add_products",
+        "add_tf32",
         "auto",
         "bool",
         "break",
@@ -418,6 +426,7 @@ impl Lowerer {
         self.kernel = Building {
             grid: [1; 3],
             together: reduces_together(f),
+            fragments: has_fragments(f),
             run: self.run(f)?,
             group: self.group_size(f, warp)?,
             warp,

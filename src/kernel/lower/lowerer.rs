@@ -78,6 +78,8 @@ pub struct Building {
     /// Whether reductions determine the number of work-items of a group. Each work-item then takes
     /// the same share in all stages.
     pub together: bool,
+    /// Whether work-items load fragments for matrix instructions from local memory.
+    pub fragments: bool,
     /// Number of adjacent elements that maps over work-items process at a time, if there are such
     /// maps.
     pub run: Option<i64>,
@@ -558,6 +560,7 @@ impl Lowerer {
                 let v = self.reduce_in_group(f, x)?;
                 self.store(&v, dest, &self.views.shape(&f.ty().cod)?)
             }
+            Op::SumProducts if self.context == Context::Item => self.sum_products(f, x, dest),
             Op::Fold if self.context == Context::Host => self.host_fold(f, x, dest),
             Op::While if self.context == Context::Host => {
                 let last = self.host_while(f, x)?;

@@ -31,6 +31,7 @@ mod lowerer;
 mod memory;
 mod parallel;
 mod places;
+mod products;
 mod record;
 mod reduce;
 mod reduce_group;

@@ -17,6 +17,11 @@ use std::rc::Rc;
 /// vectors aligned and puts neighbours in different banks.
 const PADDING: i64 = 4;
 
+/// Scalars of a row that work-items load together for matrix instructions, which take them from four rows. With rows that are as far
+/// apart, modulo the number of banks, these are in different banks.
+const FRAGMENT: i64 = 8;
+const BANKS: i64 = 32;
+
 /// Widest vector that is copied at once.
 const WIDEST: i64 = 4;
 
@@ -145,7 +150,11 @@ impl Lowerer {
             v.clone()
         };
         let plan = self.plan(&source, rows, columns, &t)?;
-        let stride = if plan.down { columns + PADDING } else { columns };
+        let stride = match (self.kernel.fragments, plan.down) {
+            (true, _) => columns + (FRAGMENT - columns).rem_euclid(BANKS),
+            (false, true) => columns + PADDING,
+            (false, false) => columns,
+        };
         let step = together(&t).map_or(1, |(_, step)| step);
         Ok(Tile { rows, columns, stride, t, step, flat, plan, slots: Rc::new([]) })
     }

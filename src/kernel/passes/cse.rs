@@ -60,6 +60,7 @@ enum Key {
     Guarded(Guard),
     Splat(usize),
     Vector,
+    Products,
     Lane(usize),
 }
 
@@ -245,6 +246,7 @@ impl Finder {
             Expr::Guarded(g, ..) => Key::Guarded(g.clone()),
             Expr::Splat(_, w) => Key::Splat(*w),
             Expr::Vector(_) => Key::Vector,
+            Expr::Products(_) => Key::Products,
             Expr::Lane(_, k) => Key::Lane(*k),
         };
         let next = &mut self.next;

@@ -128,6 +128,7 @@ impl Mover<'_> {
             | Expr::If(..)
             | Expr::Splat(..)
             | Expr::Vector(_)
+            | Expr::Products(_)
             | Expr::Lane(..) => true,
         };
         let mut weight = Weight::default();

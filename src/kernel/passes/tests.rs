@@ -616,7 +616,11 @@ impl Machine {
             Expr::Vector(es) => es.iter().flat_map(|e| self.expr(e)).collect(),
             Expr::Splat(e, w) => vec![self.expr(e)[0]; *w],
             Expr::Lane(e, k) => vec![self.expr(e)[*k]],
-            Expr::Arg(..) | Expr::Index(..) | Expr::If(..) | Expr::Checked(..) => {
+            Expr::Arg(..)
+            | Expr::Index(..)
+            | Expr::If(..)
+            | Expr::Checked(..)
+            | Expr::Products(_) => {
                 panic!("not made here")
             }
         }

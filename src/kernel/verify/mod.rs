@@ -16,7 +16,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::kernel::analysis::race;
 use crate::kernel::ir::index::{Facts, Guard, Index, Var};
 use crate::kernel::ir::walk::changed;
-use crate::kernel::ir::{Block, Check, Expr, Kernel, LoopKind, Mem, Program, Stmt};
+use crate::kernel::ir::{Block, Check, Expr, Kernel, LoopKind, Mem, Program, Stmt, WARP};
 use crate::kernel::options::DeviceLimits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -58,6 +58,7 @@ pub fn kernel(program: &Program, k: &Kernel, device: &DeviceLimits) -> Checked {
         locals,
         workers: BTreeSet::new(),
         divergent: k.spreads_items(),
+        parted: k.spreads_items(),
     };
     if let Some(r) = registers::undeclared(&k.body) {
         return cx.fail(&format!("`{}` is used outside of the block that declares it", r.name));
@@ -124,6 +125,8 @@ struct Cx<'a> {
     workers: BTreeSet<Var>,
     /// Whether the code is under control flow that differs between work-items of a group.
     divergent: bool,
+    /// Whether it is under control flow that may differ between work-items of a warp.
+    parted: bool,
 }
 
 impl Cx<'_> {
@@ -144,7 +147,8 @@ impl Cx<'_> {
             varies |= i.has_data();
             i.visit_vars(&mut |v| varies |= self.locals.contains(&v.id));
         }
-        Cx { facts, divergent: self.divergent || varies, ..self.clone() }
+        let (divergent, parted) = (self.divergent || varies, self.parted || varies);
+        Cx { facts, divergent, parted, ..self.clone() }
     }
 
     /// Replaces registers in an index by the checked index that they hold, which has a range.
@@ -192,13 +196,17 @@ impl Cx<'_> {
                 self.data(i)?;
                 self.access(*m, t.width, i)
             }
-            Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) => {
+            Expr::Products(_) if self.parted => {
+                self.fail("matrix instructions that some work-items of a warp may not reach")
+            }
+            Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) | Expr::Products(es) => {
                 es.iter().try_for_each(|e| self.expr(e))
             }
             Expr::If(c, a, b) => {
                 self.expr(c)?;
-                self.expr(a)?;
-                self.expr(b)
+                let chosen = Cx { parted: true, ..self.clone() };
+                chosen.expr(a)?;
+                chosen.expr(b)
             }
             Expr::Guarded(g, a, b) => {
                 g.0.iter().try_for_each(|i| self.exact(i))?;
@@ -252,12 +260,15 @@ impl Cx<'_> {
                         }
                         inner.by_group = false;
                         inner.divergent = true;
+                        inner.parted |= !self.has_whole_warps(*kind, lo, hi);
                     }
                 }
                 if *kind == LoopKind::Seq {
                     // Bounds that differ between work-items make the loop divergent.
                     let g = Guard(vec![lo.clone(), hi.clone()]);
-                    inner.divergent |= self.inside(&g, true).divergent;
+                    let within = self.inside(&g, true);
+                    inner.divergent |= within.divergent;
+                    inner.parted |= within.parted;
                 }
                 inner.block(body)
             }
@@ -266,17 +277,15 @@ impl Cx<'_> {
                 self.inside(g, true).block(a)?;
                 self.inside(g, false).block(b)
             }
-            Stmt::Branch(_, a, b) => {
-                self.block(a)?;
-                self.block(b)
-            }
-            Stmt::While(head, _, body) => {
-                self.block(head)?;
-                self.block(body)
+            Stmt::Branch(_, a, b) | Stmt::While(a, _, b) => {
+                let chosen = Cx { parted: true, ..self.clone() };
+                chosen.block(a)?;
+                chosen.block(b)
             }
             Stmt::Once(b) => Cx {
                 by_group: false,
                 divergent: true,
+                parted: true,
                 // One work-item of each group stores, whatever the index; only work-items of
                 // different groups can still conflict.
                 ..self.clone()
@@ -287,6 +296,15 @@ impl Cx<'_> {
             }
             Stmt::Barrier { .. } => Ok(()),
         }
+    }
+
+    /// Whether all work-items of a warp run a loop over the work-items of a group. Warps are consecutive work-items of the first dimension.
+    fn has_whole_warps(&self, kind: LoopKind, lo: &Index, hi: &Index) -> bool {
+        let warps = |n: i64| n % WARP == 0;
+        let group = self.kernel.group;
+        let first = i64::try_from(group[0]).is_ok_and(warps) || group[1..] == [1, 1];
+        let bounds = lo.as_constant() == Some(0) && hi.as_constant().is_some_and(warps);
+        matches!(kind, LoopKind::Lcl(0)) && first && bounds
     }
 
     /// Checks that no two work-items may store to the same element in one phase.

@@ -1,6 +1,7 @@
 //! Prints expressions and indices in OpenCL C.
 
 use super::Printer;
+use super::products;
 use super::types::{c_type, literal, vector_suffix};
 use crate::calculus::scalar::Lit;
 use crate::kernel::index::{Atom, Guard, Index};
@@ -240,6 +241,10 @@ impl Printer<'_> {
             Expr::Vector(es) => {
                 let lanes: Vec<String> = es.iter().map(|e| self.lane_value(e)).collect();
                 primary(format!("(({})({}))", c_type(e.ty()), lanes.join(", ")))
+            }
+            Expr::Products(es) => {
+                let parts: Vec<String> = es.iter().map(|e| self.expr(e).0).collect();
+                primary(format!("{}({})", products::FUNCTION, parts.join(", ")))
             }
             Expr::Lane(v, k) => {
                 let s = format!("{}.s{k:x}", self.expr(v).at(Prec::Primary));

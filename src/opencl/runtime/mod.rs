@@ -9,6 +9,7 @@ mod cache;
 mod error;
 mod listing;
 mod prepared;
+mod products;
 mod steps;
 mod sub_group;
 
@@ -161,6 +162,7 @@ impl Runtime {
         runtime.info.capabilities = Capabilities {
             nontemporal: runtime.compiles(NONTEMPORAL_PROBE),
             sub_group: sub_group::size(&runtime),
+            products: products::available(&runtime),
         };
         Ok(runtime)
     }

@@ -3,7 +3,7 @@
 use super::path::Move;
 use crate::calculus::position::Position;
 use crate::calculus::size::{Size, SizeEnv, Sym};
-use crate::calculus::term::{Op, Term, TypeError};
+use crate::calculus::term::{Op, Shares, Term, TypeError};
 use crate::calculus::text::marked;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::rules::matching::{Application, Verdict, application};
@@ -295,12 +295,17 @@ fn short_form(op: &Op) -> (&'static str, &'static str, &'static str) {
             "n k t r",
             "blockedRows t r s u z f: rows and partners reduced by u, block after block",
         ),
-        Op::Spread(false) => {
+        Op::Spread(Shares::Rows) => {
             ("spread", "n m t u v w", "spread t u v w h: h of all parts of a matrix")
         }
-        Op::Spread(true) => {
+        Op::Spread(Shares::Warps) => {
             ("spreadWarps", "n m t u v w", "spreadWarps t u v w h: h of all parts, 4 by 8 together")
         }
+        Op::Spread(Shares::Fragments) => (
+            "spreadFragments",
+            "n m t u v w",
+            "spreadFragments t u v w h: h of all parts, 8 by 4 together",
+        ),
         Op::SpreadRows => ("spreadRows", "n t", "spreadRows t h: h of all parts of t rows"),
         Op::Sliced => {
             ("sliced", "n c", "sliced w h f: h of the slices that w makes of all elements, then f")

@@ -1,0 +1,170 @@
+//! Sums of products by matrix instructions, which the work-items of a warp run together.
+//!
+//! A work-item has a part of a matrix of sums. An instruction adds to four of them, in two rows and two columns: the first
+//! row is one of the first half of the part's rows, and the second row has its place in the second half, so that rows
+//! that neighbour in a part are loaded as a vector. The same holds for columns. The products of a block are summed in registers of their
+//! own, and added to the sums at the end of the block: instructions truncate, and what they truncate is then a small share of a small
+//! sum.
+
+use super::dest::Dest;
+use super::leaf::{self, Emit};
+use super::lowerer::Lowerer;
+use super::view::{Step, View, ill_formed, stop};
+use crate::calculus::scalar::Lit;
+use crate::calculus::term::Term;
+use crate::diag::Code;
+use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::walk::with_var_in;
+use crate::kernel::ir::{ElemTy, Expr, Reg, Stmt, WARP};
+use crate::lang::typed::ScalarOp;
+use crate::lang::types::ScalarType;
+use std::sync::Arc;
+
+/// Terms of a product that an instruction sums.
+const TERMS: i64 = 8;
+
+/// Work-items of a warp that have parts beside each other.
+const ACROSS: i64 = 4;
+
+const F32: ElemTy = ElemTy::scalar(ScalarType::F32);
+
+/// The pairs of elements that are multiplied, for each sum of the part of a work-item.
+struct Operands<'a> {
+    x: &'a View,
+    /// Number of the work-item in its group.
+    item: Var,
+    /// Stands for the place in a row.
+    place: Var,
+}
+
+impl Operands<'_> {
+    /// Returns the elements of row `i` and column `j` at a place.
+    fn at(&self, i: &Index, j: &Index, place: &Index) -> Step<[Expr; 2]> {
+        let e = self.x.at(i)?.at(j)?.snd()?.at(place)?;
+        let pair = e.snd()?;
+        let (a, b) = (pair.fst()?.expr()?, pair.snd()?.expr()?);
+        if !e.fst()?.expr()?.is_true() {
+            return stop(Code::KernelLimit, "matrix instructions at the end of a reduction");
+        }
+        if [&a, &b].iter().any(|e| e.ty() != F32 || !matches!(e, Expr::Load(..))) {
+            return stop(Code::KernelLimit, "matrix instructions on what is not in memory");
+        }
+        Ok([a, b])
+    }
+
+    /// Whether work-items load the same value as those that `of` gives.
+    fn is_common(&self, e: &Expr, of: &dyn Fn(i64) -> i64) -> bool {
+        let Expr::Load(_, _, at) = e else { return false };
+        let place = |item: i64, most: bool| {
+            let other = |v: &Var| if most { v.hi } else { v.lo };
+            at.eval(&|v| Some(if v.id == self.item.id { item } else { other(v) }))
+        };
+        let same = |item: i64, most: bool| {
+            place(item, most).is_some_and(|here| Some(here) == place(of(item), most))
+        };
+        (0..=self.item.hi).all(|item| same(item, false) && same(item, true))
+    }
+
+    /// Returns the element of column `j` of another work-item, or of the column that is so many columns further, as `half` says.
+    fn column(&self, j: i64, further: i64, owner: &Index, half: &Index) -> Step<Expr> {
+        let at = |j: i64| self.at(&0.into(), &j.into(), &self.place.clone().into());
+        let ([_, first], [_, second]) = (at(j)?, at(j + further)?);
+        if let (Expr::Load(m, t, i), Expr::Load(n, _, k)) = (&first, &second)
+            && let (true, Some(distance)) = (m == n, k.sub(i).as_constant())
+        {
+            let i = i.substitute(&|v| (v.id == self.item.id).then(|| owner.clone()));
+            return Ok(Expr::Load(*m, *t, i.add(&half.times(distance))));
+        }
+        stop(Code::KernelLimit, "matrix instructions on columns that are not at one distance")
+    }
+
+    /// Checks that work-items that stand beside each other in a warp have the same rows, those below each other the same columns, and that
+    /// each row meets all columns.
+    fn check(&self, rows: i64, columns: i64) -> Step<()> {
+        let at = |i: i64, j: i64| self.at(&i.into(), &j.into(), &self.place.clone().into());
+        for i in 0..rows {
+            let [row, _] = at(i, 0)?;
+            for j in 0..columns {
+                let [a, b] = at(i, j)?;
+                let [_, column] = at(0, j)?;
+                if a != row
+                    || b != column
+                    || j == 0 && !self.is_common(&a, &|item| item - item % ACROSS)
+                    || i == 0 && !self.is_common(&b, &|item| item - item % WARP + item % ACROSS)
+                {
+                    return stop(Code::BadTerm, "parts of a matrix that are no fragments");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Lowerer {
+    /// Stores the sums of a work-item.
+    pub fn sum_products(&mut self, f: &Term, x: &View, dest: &Dest) -> Step<()> {
+        let sizes = f.sizes().iter().map(|s| self.views.size(s)).collect::<Step<Vec<_>>>()?;
+        let [rows, columns, k] = sizes[..] else { return ill_formed("the sizes of a part") };
+        let Some(item) = self.kernel.workers.last().cloned() else {
+            return ill_formed("sums of a work-item");
+        };
+        let whole = (item.hi + 1) % WARP == 0 && self.kernel.local_dims == [0];
+        if rows % 2 != 0 || columns % 2 != 0 || k % TERMS != 0 || !whole {
+            return stop(Code::KernelLimit, "a part that is no whole number of fragments");
+        }
+        let (id, name) = self.fresh("p");
+        let of = Operands { x, item: item.clone(), place: Var { id, name, lo: 0, hi: k - 1 } };
+        of.check(rows, columns)?;
+        let number = Index::from(item.clone());
+        let across = number.rem(ACROSS);
+        // The column that this work-item loads of a fragment is the first or the second one of another work-item.
+        let (across_there, half) = number.rem(WARP).div(ACROSS).div_mod(2);
+        let owner = number.div(WARP).times(WARP).add(&across_there);
+        let (down, right) = (rows / 2, columns / 2);
+        let elsewhere =
+            (0..right).map(|j| of.column(j, right, &owner, &half)).collect::<Step<Vec<Expr>>>()?;
+        let t = ElemTy { width: 4, ..F32 };
+        let zero = Expr::Splat(Arc::new(Expr::Lit(Lit::float(ScalarType::F32, 0.0))), t.width);
+        let sums = (0..down * right)
+            .map(|_| self.declare(t, Some(zero.clone())))
+            .collect::<Step<Vec<Reg>>>()?;
+        self.repeat(k / TERMS, false, &mut |me, step| {
+            let places = [0, ACROSS].map(|p| step.times(TERMS).add(&across).plus(p));
+            let mut load = |e: Expr| leaf::bind(&View::Elem(e), me)?.expr();
+            let mut of_rows = vec![vec![]; usize::try_from(down).unwrap_or(0)];
+            let mut of_columns = vec![vec![]; usize::try_from(right).unwrap_or(0)];
+            for place in &places {
+                for half in 0..2 {
+                    for (i, row) in (half * down..).zip(&mut of_rows) {
+                        let [a, _] = of.at(&i.into(), &0.into(), place)?;
+                        row.push(load(a)?);
+                    }
+                }
+                for (b, column) in elsewhere.iter().zip(&mut of_columns) {
+                    column.push(load(with_var_in(b, of.place.id, place))?);
+                }
+            }
+            let pairs = of_rows.iter().flat_map(|a| of_columns.iter().map(move |b| (a, b)));
+            sums.iter().zip(pairs).try_for_each(|(sum, (a, b))| {
+                let parts =
+                    vec![Expr::Reg(sum.clone()), Expr::Vector(a.clone()), Expr::Vector(b.clone())];
+                me.emit(Stmt::Set(sum.clone(), Expr::Products(parts)))
+            })
+        })?;
+        for (n, sum) in (0..).zip(&sums) {
+            for lane in 0..4 {
+                let i = Index::from(n / right + lane / 2 * down);
+                let j = Index::from(n % right + lane % 2 * right);
+                let before = x.at(&i)?.at(&j)?.fst()?.expr()?;
+                let more = Expr::Reg(sum.clone()).lane(usize::try_from(lane).unwrap_or(0));
+                let after = Expr::Op(ScalarOp::Add, F32, vec![before, more]);
+                self.store(
+                    &View::Elem(after),
+                    &dest.at(&i)?.at(&j)?,
+                    &super::view::Shape::Elem(F32),
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
