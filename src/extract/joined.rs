@@ -343,7 +343,7 @@ impl Joiner {
             let mut paths = self.paths(&run.at, LONGEST, &mut HashMap::new());
             // Some stages have kernels only in the company of others. Then their order is that of the estimate.
             if paths.is_empty() {
-                paths = run.own.iter().take(BEST).map(|own| (0.0, own.clone())).collect();
+                paths = self.without_kernels(run);
             }
             found = found
                 .iter()
@@ -360,6 +360,14 @@ impl Joiner {
         found.retain(|(_, choice)| !family.known.contains(choice));
         found.truncate(JOINED);
         found
+    }
+
+    /// Returns the stages of candidates with the sums of the known times, if each was timed by itself.
+    fn without_kernels(&self, run: &Run) -> Vec<(f64, Path)> {
+        let us = |(place, i): &(usize, usize)| self.places[*place][*i];
+        let known = |path: &&Path| path.iter().all(|stage| us(stage).is_some());
+        let sum = |path: &Path| path.iter().filter_map(us).filter(|us| us.is_finite()).sum();
+        run.own.iter().filter(known).take(BEST).map(|path| (sum(path), path.clone())).collect()
     }
 
     /// Returns the stages, at most `longest`, that make the same of the same in the least time, best first, with their times.
@@ -400,7 +408,7 @@ impl Joiner {
             }
         }
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
-        found.truncate(BEST);
+        found.truncate(JOINED);
         known.insert((given.clone(), longest), found.clone());
         found
     }

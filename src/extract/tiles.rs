@@ -156,6 +156,10 @@ impl Tiles {
     /// # Errors
     /// When the tiles do not fit the device.
     pub(super) fn score(&self, env: &SizeEnv, target: &Target) -> Result<f64, Reason> {
+        // Instructions on matrices read no flags, so each block is whole.
+        if self.fragments && self.depth.as_ref().is_some_and(|d| padding(d, env) > 1.0) {
+            return Err(Reason::UnevenShares);
+        }
         let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
         let tile = |k: usize| self.outer.get(k).map_or(1.0, |[_, t]| value(t));
         let (rows, columns) = (tile(0), tile(1));
