@@ -80,6 +80,17 @@ impl Choice {
     }
 }
 
+/// Terms of a product that an instruction on matrices sums.
+const TERMS: u64 = 8;
+
+/// Returns the length that was rounded up to a whole number of tiles.
+fn whole(n: &Size) -> &Size {
+    match n.as_sym() {
+        Some(Sym::Round(whole)) => whole,
+        _ => n,
+    }
+}
+
 /// Returns the sizes among the children of a node.
 pub(super) fn sizes_of(egraph: &EGraph, node: &Node) -> Vec<Size> {
     node.children.iter().filter_map(|c| egraph[*c].data.size().cloned()).collect()
@@ -843,6 +854,14 @@ impl Search<'_> {
                 && d > 0
                 && !chosen[0].spreads(d - 1)
             {
+                return None;
+            }
+            // No block divides this length: see `Tiles::score`.
+            if let (Op::Blocked(_), Some(length)) = (&op, sizes.get(4))
+                && chosen.iter().any(|c| c.outline.features & FRAGMENTS != 0)
+                && whole(length).eval(self.sizes.dims).is_ok_and(|n| n % TERMS != 0)
+            {
+                found.dropped.add(Reason::NoValues);
                 return None;
             }
             // The few results of a reduction are not worth storing past the caches.
