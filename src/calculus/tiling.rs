@@ -254,28 +254,25 @@ mod tests {
         assert_eq!(y.to_ints(), [0, 3, 1, 4, 2, 5]);
     }
 
-    #[test]
-    fn warps_have_blocks_of_parts() {
-        // 8 by 16 parts: a warp has 4 rows of 8.
-        let rows = shares("spreadWarps", 8, 16, [1, 1, 1, 1]);
+    /// Checks that a warp has `a` rows of `b` parts, of `2*a` by `2*b` parts.
+    fn check_blocks(name: &str, [a, b]: [usize; 2]) {
+        let rows = shares(name, 2 * a, 2 * b, [1, 1, 1, 1]);
         for (i, row) in rows.iter().enumerate() {
             for (j, part) in row.iter().enumerate() {
-                let warp = i / 4 * 2 + j / 8;
-                assert_eq!(usize::try_from(*part), Ok(warp * 32 + i % 4 * 8 + j % 8));
+                let warp = i / a * 2 + j / b;
+                assert_eq!(usize::try_from(*part), Ok(warp * 32 + i % a * b + j % b));
             }
         }
     }
 
     #[test]
+    fn warps_have_blocks_of_parts() {
+        check_blocks("spreadWarps", [4, 8]);
+    }
+
+    #[test]
     fn fragments_are_blocks_of_eight_by_four() {
-        // 16 by 8 parts: a warp has 8 rows of 4.
-        let rows = shares("spreadFragments", 16, 8, [1, 1, 1, 1]);
-        for (i, row) in rows.iter().enumerate() {
-            for (j, part) in row.iter().enumerate() {
-                let warp = i / 8 * 2 + j / 4;
-                assert_eq!(usize::try_from(*part), Ok(warp * 32 + i % 8 * 4 + j % 4));
-            }
-        }
+        check_blocks("spreadFragments", [8, 4]);
     }
 
     #[test]

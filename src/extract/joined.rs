@@ -4,7 +4,8 @@
 //! several stages, these are combinations of stages and values, and the best of each stage may meet only in one that was not
 //! kept. The times of stages add up. So each stage is timed by itself ([`Joiner::alone`]), and new candidates join the stages
 //! that take the least time. A stage in a loop counts as often as the loop runs. Only stages that read and give the same values
-//! take each other's places: two candidates may cut a program at different places between the same types.
+//! take each other's places: two candidates may cut a program at different places between the same types. Stages that follow each
+//! other may also make in several kernels what one makes elsewhere, and the other way round ([`Run`]).
 //!
 //! The times of the kernels of whole candidates are more exact, and measurements give only these. If each stage of a candidate is
 //! one kernel, it gets the time of the kernel.

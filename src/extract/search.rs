@@ -5,7 +5,8 @@
 
 use super::context::{Context, Level, Verdict};
 use super::tunables::Target;
-use super::{Drawn, Dropped, Reason, cost, stages, written_out};
+use super::{Drawn, Dropped, Reason, cost, stages, tiles, written_out};
+use crate::calculus::op::TERMS;
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Shares, Space, Term, TypeError};
 use crate::calculus::ty::Ty;
@@ -77,17 +78,6 @@ impl Choice {
         let (reduces, loops, form, kept) = (false, false, None, false);
         let node = Rc::new(node.clone());
         Choice { node, args, cost, skeleton: 0, outline, reduces, loops, reads, kept, form }
-    }
-}
-
-/// Terms of a product that an instruction on matrices sums.
-const TERMS: u64 = 8;
-
-/// Returns the length that was rounded up to a whole number of tiles.
-fn whole(n: &Size) -> &Size {
-    match n.as_sym() {
-        Some(Sym::Round(whole)) => whole,
-        _ => n,
     }
 }
 
@@ -805,6 +795,11 @@ impl Search<'_> {
         let in_registers = op == Op::Map(MapKind::Unroll) && at.registers;
         let staged =
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
+        // No block of matrix instructions divides this length.
+        let uneven = matches!(op, Op::Blocked(_))
+            && sizes.get(4).is_some_and(|n| {
+                tiles::whole(n).eval(self.sizes.dims).is_ok_and(|n| n % TERMS != 0)
+            });
         let shared = Rc::new(node.clone());
         let mut combine = |chosen: &[&Rc<Choice>]| -> Option<(u64, f64)> {
             let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold | Op::SumProducts)
@@ -856,11 +851,7 @@ impl Search<'_> {
             {
                 return None;
             }
-            // No block divides this length: see `Tiles::score`.
-            if let (Op::Blocked(_), Some(length)) = (&op, sizes.get(4))
-                && chosen.iter().any(|c| c.outline.features & FRAGMENTS != 0)
-                && whole(length).eval(self.sizes.dims).is_ok_and(|n| n % TERMS != 0)
-            {
+            if uneven && chosen.iter().any(|c| c.outline.features & FRAGMENTS != 0) {
                 found.dropped.add(Reason::NoValues);
                 return None;
             }

@@ -98,14 +98,12 @@ fn source(chain: &[Term], ty: &Ty, count: &mut usize) -> Result<Term, TypeError>
         Op::Fork => both(part(&f.args()[0], before)?, part(&f.args()[1], before)?),
         Op::Bimap => {
             let argument = source(before, &f.ty().dom, count)?;
-            match (argument.op(), argument.args()) {
-                (Op::Fork, [a, b]) => {
-                    let side =
-                        |f: &Term, of: &Term| Term::of_chain(&[f.chain(), of.chain()].concat());
-                    match f.args().iter().all(|f| f.is_view() && !has_symbols(f)) {
-                        true => both(side(&f.args()[0], a)?, side(&f.args()[1], b)?),
-                        false => stored(ty, count),
-                    }
+            let views = f.args().iter().all(|f| f.is_view() && !has_symbols(f));
+            match (argument.op(), f.args(), argument.args()) {
+                (Op::Fork, [f, g], [a, b]) if views => {
+                    let after =
+                        |f: &Term, a: &Term| Term::of_chain(&[f.chain(), a.chain()].concat());
+                    both(after(f, a)?, after(g, b)?)
                 }
                 _ => stored(ty, count),
             }

@@ -297,13 +297,17 @@ impl Tiles {
     }
 }
 
-/// Returns how many times as long a dimension is in whole tiles as the program asks for.
-fn padding([n, tile]: &[Size; 2], env: &SizeEnv) -> f64 {
-    let whole = match n.as_sym() {
+/// Returns the length that was rounded up to whole tiles.
+pub(super) fn whole(n: &Size) -> &Size {
+    match n.as_sym() {
         Some(Sym::Round(whole)) => whole,
         _ => n,
-    };
-    match (whole.eval(env), tile.eval(env)) {
+    }
+}
+
+/// Returns how many times as long a dimension is in whole tiles as the program asks for.
+fn padding([n, tile]: &[Size; 2], env: &SizeEnv) -> f64 {
+    match (whole(n).eval(env), tile.eval(env)) {
         (Ok(n), Ok(tile)) if n > 0 && tile > 0 => (n.div_ceil(tile) * tile) as f64 / n as f64,
         _ => 1.0,
     }

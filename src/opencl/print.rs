@@ -24,15 +24,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use types::{c_type, literal};
 
+/// The functions that the kernels of a program call.
+#[derive(Default)]
+struct Needed {
+    /// Integers of which powers are computed.
+    powers: RefCell<BTreeSet<ScalarType>>,
+    /// Floats by whose keys something is sorted.
+    keys: RefCell<BTreeSet<ScalarType>>,
+    /// Whether there are matrix instructions.
+    products: Cell<bool>,
+}
+
 /// Returns the host plan of a program.
 pub fn print(program: &Program) -> HostPlan {
-    let powers = RefCell::new(BTreeSet::new());
-    let keys = RefCell::new(BTreeSet::new());
+    let needed = Needed::default();
     let checks = checks::Shared::default();
     let mut kernels = String::new();
     let mut launches = vec![];
     for k in &program.kernels {
-        let (text, launch) = kernel(program, k, (&powers, &keys), &checks);
+        let (text, launch) = kernel(program, k, &needed, &checks);
         kernels.push('\n');
         kernels.push_str(&text);
         launches.push(launch);
@@ -55,14 +65,14 @@ pub fn print(program: &Program) -> HostPlan {
     if !program.contract {
         source.push_str("#pragma OPENCL FP_CONTRACT OFF\n");
     }
-    for t in powers.into_inner() {
+    for t in needed.powers.into_inner() {
         source.push_str(&power(t));
     }
-    for t in keys.into_inner() {
+    for t in needed.keys.into_inner() {
         source.push_str(&order_key(t));
     }
     source.push_str(&atomics::functions(program));
-    if kernels.contains(products::FUNCTION) {
+    if needed.products.get() {
         source.push_str(products::DEFINITION);
     }
     let (functions, faults) = checks.finish();
@@ -195,9 +205,7 @@ struct Printer<'a> {
     used: RefCell<BTreeSet<u32>>,
     buffers: RefCell<BTreeSet<usize>>,
     scalars: RefCell<BTreeSet<usize>>,
-    powers: &'a RefCell<BTreeSet<ScalarType>>,
-    /// Floats whose keys are needed.
-    keys: &'a RefCell<BTreeSet<ScalarType>>,
+    needed: &'a Needed,
     checks: checks::Checks<'a>,
     /// Whether indices of the kernel contain quotients or remainders, which are then given names.
     divides: bool,
@@ -210,7 +218,7 @@ struct Printer<'a> {
 fn kernel(
     program: &Program,
     k: &Kernel,
-    (powers, keys): (&RefCell<BTreeSet<ScalarType>>, &RefCell<BTreeSet<ScalarType>>),
+    needed: &Needed,
     checks: &checks::Shared,
 ) -> (String, Launch) {
     let mut changed = BTreeSet::new();
@@ -261,8 +269,7 @@ fn kernel(
         used: RefCell::default(),
         buffers: RefCell::default(),
         scalars: RefCell::default(),
-        powers,
-        keys,
+        needed,
         checks: checks::Checks::new(checks),
         divides: names::divides(&k.body),
         named: RefCell::default(),

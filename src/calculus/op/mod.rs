@@ -52,6 +52,9 @@ pub enum ReduceKind {
     Unroll,
 }
 
+/// Terms that a matrix instruction adds to a sum: see [`Op::SumProducts`].
+pub const TERMS: u64 = 8;
+
 /// The order of the parts of [`Op::Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Shares {

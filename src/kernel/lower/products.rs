@@ -10,6 +10,7 @@ use super::dest::Dest;
 use super::leaf::{self, Emit};
 use super::lowerer::Lowerer;
 use super::view::{Step, View, ill_formed, stop};
+use crate::calculus::op;
 use crate::calculus::scalar::Lit;
 use crate::calculus::term::Term;
 use crate::diag::Code;
@@ -20,8 +21,7 @@ use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::sync::Arc;
 
-/// Terms of a product that an instruction sums.
-const TERMS: i64 = 8;
+const TERMS: i64 = op::TERMS.cast_signed();
 
 /// Work-items of a warp that have parts beside each other.
 const ACROSS: i64 = 4;

@@ -243,6 +243,7 @@ impl Printer<'_> {
                 primary(format!("(({})({}))", c_type(e.ty()), lanes.join(", ")))
             }
             Expr::Products(es) => {
+                self.needed.products.set(true);
                 let parts: Vec<String> = es.iter().map(|e| self.expr(e).0).collect();
                 primary(format!("{}({})", products::FUNCTION, parts.join(", ")))
             }
@@ -306,7 +307,7 @@ impl Printer<'_> {
             ScalarOp::Rem => narrowed(t, infix("%", Prec::Mul, x(0), x(1))),
             ScalarOp::Pow if float => self.call("pow", es),
             ScalarOp::Pow => {
-                self.powers.borrow_mut().insert(t.scalar);
+                self.needed.powers.borrow_mut().insert(t.scalar);
                 let name = format!("pow_{}", t.scalar);
                 if t.width == 1 {
                     self.call(&name, es)
@@ -360,7 +361,7 @@ impl Printer<'_> {
             }
             ScalarOp::MulHi => self.call("mul_hi", es),
             ScalarOp::OrderKey if float => {
-                self.keys.borrow_mut().insert(from.scalar);
+                self.needed.keys.borrow_mut().insert(from.scalar);
                 let of = |e: &Expr| {
                     let e = std::slice::from_ref(e);
                     self.call(&format!("order_key_{}", from.scalar), e).0

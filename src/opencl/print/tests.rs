@@ -1,6 +1,6 @@
 //! Compares the results of generated kernels with the reference evaluator.
 
-use super::print;
+use super::{print, products};
 use crate::calculus::eval;
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::calculus::size::{Size, SizeEnv};
@@ -157,6 +157,16 @@ fn scal(n: u64, w: u64) -> Term {
         term(Op::AsVector, &[w, n / w], &[f32s()], &[]),
         input("x", &arr(n, &f32s())),
     ])
+}
+
+/// A function is defined if a kernel calls it, not if an input has its name.
+#[test]
+fn an_input_may_have_the_name_of_a_function() {
+    for name in [products::FUNCTION, "add_products2", "pow_i32"] {
+        let f = map(MapKind::Glb(0), 4, &op1(ScalarOp::Abs));
+        let plan = check(&seq(&[f, input(name, &arr(4, &f32s()))]), &[(name, floats(&[4]))]);
+        assert!(!plan.source.contains("asm"), "{}", plan.source);
+    }
 }
 
 #[test]
