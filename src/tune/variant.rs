@@ -151,6 +151,8 @@ pub struct Pool<'a> {
     model: &'a CostModel,
     /// Indices of the candidates that have been looked at.
     seen: HashSet<usize>,
+    /// Indices of the candidates that are not drawn, since their stages are known to be slow.
+    slow: HashSet<usize>,
     /// Hashes of the plans generated so far.
     plans: HashSet<String>,
     /// Number of candidates whose plan another candidate had already.
@@ -186,6 +188,7 @@ impl<'a> Pool<'a> {
             generator: Generator::new(options),
             model,
             seen: HashSet::new(),
+            slow: HashSet::new(),
             plans: HashSet::new(),
             duplicates: 0,
             rejected: BTreeMap::new(),
@@ -284,7 +287,7 @@ impl<'a> Pool<'a> {
         let (mut first, mut rest) = (vec![], vec![]);
         let forms = self.candidates.iter().map(|c| c.form + 1).max().unwrap_or(1);
         for (i, c) in self.candidates.iter().enumerate() {
-            if self.seen.contains(&i) || !wanted(c) {
+            if self.seen.contains(&i) || self.slow.contains(&i) || !wanted(c) {
                 continue;
             }
             let count = of_skeleton.entry(&c.skeleton).or_default();
@@ -326,14 +329,14 @@ impl<'a> Pool<'a> {
         drawn
     }
 
-    /// Leaves out the candidates whose stages take longer than `bound_us` microseconds in all, as far as known. They count as seen.
+    /// Leaves out the candidates whose stages take longer than `bound_us` microseconds in all, as far as known. They are not drawn later, either.
     fn without_slow(&mut self, bound_us: f64, order: Vec<usize>) -> Vec<usize> {
         let (candidates, joiner, dims) = (&self.candidates, &self.joiner, self.dims);
         let known = on_all_cores(&order, |i| joiner.expected_us(&candidates[*i], dims));
         let slow = |us: &Option<f64>| us.is_some_and(|us| us > bound_us);
         let (slow, rest): (Vec<_>, Vec<_>) =
             order.into_iter().zip(known).partition(|(_, us)| slow(us));
-        self.seen.extend(slow.into_iter().map(|(i, _)| i));
+        self.slow.extend(slow.into_iter().map(|(i, _)| i));
         rest.into_iter().map(|(i, _)| i).collect()
     }
 
