@@ -449,6 +449,12 @@ impl Reference {
     /// Returns whether outputs differ from the witness's and the interpreter was deferred. The interpreter is then
     /// started, and one must [wait](Reference::wait) for it before the outputs are compared.
     pub fn is_disputed(&mut self, outputs: &[HostArray]) -> bool {
+        let late = if self.dispute.is_some() { Interrupt::default() } else { Interrupt::NEVER };
+        self.is_disputed_until(late, outputs)
+    }
+
+    /// The same, with what tells the interpreter that it is late.
+    fn is_disputed_until(&mut self, late: Interrupt, outputs: &[HostArray]) -> bool {
         let (Some(answer), Some(right)) = (&self.answer, &self.right) else { return false };
         let witness = &right.outputs;
         if !answer.deferred
@@ -460,8 +466,8 @@ impl Reference {
         let Some(answer) = self.answer.take() else { return false };
         let budget = self.budget;
         self.most = self.dispute;
-        self.late = if self.most.is_some() { Interrupt::default() } else { Interrupt::NEVER };
-        let stop = self.late.clone();
+        let stop = late.clone();
+        self.late = late;
         // Without the result, nobody can say which kernel is wrong.
         let work = move || Answer::find(answer.compiled, budget, f64::INFINITY, &stop);
         self.pending = Some(on_its_own(work));
@@ -635,14 +641,10 @@ mod tests {
 
     /// Returns a matrix product, its sizes and inputs.
     fn of_product() -> (Entry, IndexMap<String, u64>, [Value; 2]) {
-        of_product_at(N)
-    }
-
-    fn of_product_at(n: usize) -> (Entry, IndexMap<String, u64>, [Value; 2]) {
         let entry = check_entry(&Source::new("f.pat", PRODUCT), None).expect("a program");
-        let numbers: Vec<f64> = (0..n * n).map(|i| ((i * 7919 % 31) as f64 - 15.0) * 0.1).collect();
-        let matrix = || Value::floats(F32, &[n, n], &numbers);
-        (entry, IndexMap::from([("n".to_owned(), n as u64)]), [matrix(), matrix()])
+        let numbers: Vec<f64> = (0..N * N).map(|i| ((i * 7919 % 31) as f64 - 15.0) * 0.1).collect();
+        let matrix = || Value::floats(F32, &[N, N], &numbers);
+        (entry, IndexMap::from([("n".to_owned(), N as u64)]), [matrix(), matrix()])
     }
 
     /// Returns the right result of a product.
@@ -784,13 +786,14 @@ mod tests {
     /// A dispute that takes the interpreter too long leaves the witness, and calls no kernel wrong.
     #[test]
     fn a_dispute_without_a_decision_leaves_the_witness() {
-        // The interpreter takes longer than it takes to ask for its end.
-        let program = of_product_at(4 * N);
+        let program = of_product();
         let right = right_of(&program);
         let (entry, sizes, inputs) = program;
         let other = with(&right, 7, 1.0);
         let outputs = |xs: &[f32]| [HostArray::from_slice(xs)];
-        // A deferred interpreter is started, and is late.
+        // A deferred interpreter is started, and is late from the beginning.
+        let late = Interrupt::default();
+        late.request();
         let limits = Limits {
             reference_operations: 10,
             dispute_time: Duration::from_nanos(1),
@@ -799,8 +802,7 @@ mod tests {
         let mut reference = Reference::for_search(&entry, &sizes, &inputs, &limits);
         assert!(reference.wait(|| true).expect("nothing to compute"));
         assert!(judged(&mut reference, &right).comparison.ok);
-        assert!(reference.is_disputed(&outputs(&other)));
-        reference.late.request();
+        assert!(reference.is_disputed_until(late, &outputs(&other)));
         assert!(reference.wait(|| true).expect("no result"));
         assert!(reference.is_deferred());
         let verdict = judged(&mut reference, &other);
