@@ -60,6 +60,9 @@ pub struct Limits {
     pub private_elements: usize,
     /// Kernels: most iterations of a loop that is unrolled.
     pub unroll: usize,
+    /// Kernels: most statements of an unrolled loop. Longer loops do not fit in instruction caches, and compilers take long for
+    /// them.
+    pub unrolled_statements: usize,
     /// Extraction: most scalar operations in the body of a loop after unrolling, since compilers take long for
     /// more.
     pub unrolled_operations: usize,
@@ -83,7 +86,7 @@ impl Limits {
     /// The limits of every command that does not say otherwise.
     pub const DEFAULT: &'static Limits = &Limits {
         iterations: 60,
-        nodes: 200_000,
+        nodes: 400_000,
         saturation_time: Some(Duration::from_mins(1)),
         diagnostics: 50,
         program_bytes: 1 << 20,
@@ -109,6 +112,7 @@ impl Limits {
         skeletons: 64,
         private_elements: 512,
         unroll: 64,
+        unrolled_statements: 2048,
         unrolled_operations: 768,
         reference_operations: 200_000_000,
         reference_time: Duration::from_secs(5),

@@ -82,6 +82,9 @@ pub struct Options {
     /// Maximum number of copies of a loop body that unrolled loops, nested ones multiplied, may
     /// make.
     pub unroll: usize,
+    /// Maximum number of statements of an unrolled loop.
+    #[serde(default = "unrolled_statements")]
+    pub unrolled_statements: usize,
     /// Preferred work-group size of `mapGlb` kernels.
     pub global_group: usize,
     /// Whether a product and a sum may become one `fma`, as they may if `relaxed` is set.
@@ -94,6 +97,10 @@ pub struct Options {
     pub unchecked: bool,
 }
 
+fn unrolled_statements() -> usize {
+    Limits::DEFAULT.unrolled_statements
+}
+
 impl Options {
     /// Options for an entry of this name, with the budgets of `limits`.
     pub fn new(name: &str, device: DeviceLimits, limits: &Limits) -> Options {
@@ -102,6 +109,7 @@ impl Options {
             device,
             private_elements: limits.private_elements,
             unroll: limits.unroll,
+            unrolled_statements: limits.unrolled_statements,
             global_group: 64,
             contract: false,
             relaxed: false,

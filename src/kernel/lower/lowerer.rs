@@ -255,6 +255,13 @@ pub fn unlowered<T>(t: &Term) -> Step<T> {
     )
 }
 
+/// Returns the number of statements of a block, nested ones included.
+fn statements(block: &Block) -> usize {
+    let mut count = 0;
+    block.iter().for_each(|s| s.visit(&mut |_| count += 1));
+    count
+}
+
 impl Lowerer {
     /// Returns a new id and a new name.
     pub fn fresh(&mut self, prefix: &str) -> (u32, Arc<str>) {
@@ -743,7 +750,12 @@ impl Lowerer {
     fn iterations(&mut self, n: i64, unroll: bool, body: Body) -> Step<()> {
         let most = i64::try_from(self.options.unroll).unwrap_or(i64::MAX);
         if unroll && n.saturating_mul(self.copies) <= most {
-            return self.unrolled(n, body);
+            let mark = self.mark();
+            match self.on_trial(|done| matches!(done, Ok(true)), |me| me.unrolled(n, body)) {
+                Ok(true) => return Ok(()),
+                Ok(false) => self.back_to(mark),
+                Err(e) => return Err(e),
+            }
         }
         let (id, name) = self.fresh("i");
         let var = Var { id, name, lo: 0, hi: n - 1 };
@@ -776,7 +788,7 @@ impl Lowerer {
                 if n > most || n.saturating_mul(self.copies) > most.max(registers) {
                     return Err(Stop::Dynamic(i));
                 }
-                self.unrolled(n, body)
+                if self.unrolled(n, body)? { Ok(()) } else { Err(Stop::Dynamic(i)) }
             }
             Err(e) => {
                 self.blocks.truncate(mark.blocks);
@@ -811,21 +823,31 @@ impl Lowerer {
         self.kernel.workers.truncate(mark.workers);
     }
 
-    fn unrolled(&mut self, n: i64, body: Body) -> Step<()> {
+    /// Emits a loop as copies of its body. Returns `false` without doing so if these have too many statements.
+    fn unrolled(&mut self, n: i64, body: Body) -> Step<bool> {
         let was = self.copies;
         self.copies = was.saturating_mul(n);
+        let each = self.options.unrolled_statements / usize::try_from(n).unwrap_or(usize::MAX);
         let mut copies = vec![];
         let done = self.all_copies(n, |me| {
-            (0..n).try_for_each(|i| {
+            for i in 0..n {
                 me.begin();
                 let done = me.one_copy(|me| body(me, &Index::from(i)));
-                copies.push(me.end());
-                done
-            })
+                let copy = me.end();
+                done?;
+                if statements(&copy) > each {
+                    return Ok(false);
+                }
+                copies.push(copy);
+            }
+            Ok(true)
         });
         self.copies = was;
-        done?;
-        side_by_side(copies).into_iter().try_for_each(|s| self.put(s))
+        if !done? {
+            return Ok(false);
+        }
+        side_by_side(copies).into_iter().try_for_each(|s| self.put(s))?;
+        Ok(true)
     }
 
     /// Copies a view, spread over the work-items of the context if there are several.
@@ -922,5 +944,27 @@ impl Lowerer {
                 stop(Code::Internal, "an element stored to a compound destination")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+    use crate::kernel::options::Options;
+
+    #[test]
+    fn loops_are_unrolled_within_a_budget() {
+        let term = term(
+            "mapGlb 0 (reduceUnroll (+) 0.0 . mapUnroll (reduceUnroll (+) 0.0) . split 4) . a",
+            &[("a", "[5][16]f32")],
+        );
+        let loops = |unrolled_statements: usize| {
+            let options = Options { unrolled_statements, ..options() };
+            let program = lower(&term, &SizeEnv::default(), &options).expect("lowers");
+            program.kernels[0].to_string().matches(" in 0 .. 4").count()
+        };
+        assert_eq!([2048, 10, 2].map(loops), [0, 1, 3]);
     }
 }
