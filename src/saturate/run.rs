@@ -262,8 +262,8 @@ pub fn saturate(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Satu
 /// keeps the best terms of each form: within one class, those of a form that the additive estimate favours would displace
 /// the others.
 ///
-/// A graph that reaches the limit on nodes lacks what the rules make last, such as tiles, in all forms. If the first form alone
-/// saturates, the result has that form only.
+/// A graph that reaches the limit on nodes lacks what the rules make last, such as tiles, in all forms. Then the result has only the
+/// forms that saturate within half of the limit alone, or the first form if these do not saturate together.
 ///
 /// # Errors
 /// Those of [`saturate`].
@@ -272,8 +272,23 @@ pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Resul
     if all.report.stop_reason != StopReason::NodeLimit || forms.len() == 1 {
         return Ok(all);
     }
+    let saturates = |s: &Saturated| s.report.stop_reason == StopReason::Saturated;
     let first = run(EGraph::default(), &forms[..1], false, rules, limits)?;
-    Ok(if first.report.stop_reason == StopReason::Saturated { first } else { all })
+    if !saturates(&first) {
+        return Ok(all);
+    }
+    let half = Limits { nodes: limits.nodes / 2, ..limits.clone() };
+    let mut small = forms[..1].to_vec();
+    for form in &forms[1..] {
+        if saturates(&run(EGraph::default(), std::slice::from_ref(form), false, rules, &half)?) {
+            small.push(form.clone());
+        }
+    }
+    if small.len() == 1 || small.len() == forms.len() {
+        return Ok(first);
+    }
+    let some = run(EGraph::default(), &small, false, rules, limits)?;
+    Ok(if saturates(&some) { some } else { first })
 }
 
 /// As [`saturate`], but the graph can explain why two terms are equal. It is slower and takes several times
@@ -416,6 +431,32 @@ pub(crate) mod tests {
         let failure =
             saturate(slice::from_ref(&program), &rules, &limits).err().expect("it is interrupted");
         assert_eq!(failure.0[0].code, Code::Interrupted);
+    }
+
+    /// A form that is too large by itself is left out; the others stay.
+    #[test]
+    fn forms_that_are_too_large_are_left_out() {
+        let rules = RuleSet::shipped().expect("shipped rules");
+        let inputs = [("A", "[n][m]f32"), ("x", "[m]f32")];
+        let forms = [
+            "map abs . x",
+            "map (\\v -> v + 1.0) . x",
+            "map (reduce (+) 0.0 . map (*) . zip . fork id x) . A",
+        ];
+        let forms = forms.map(|text| program(text, &inputs));
+        let limits = |nodes| Limits { saturation_time: None, nodes, ..Limits::default() };
+        let nodes = |forms: &[Term]| {
+            let all = saturate_apart(forms, &rules, &limits(1 << 20)).expect("sound rules");
+            assert_eq!(all.report.stop_reason, StopReason::Saturated);
+            all.report.nodes
+        };
+        let (two, three) = (nodes(&forms[..2]), nodes(&forms));
+        assert!(4 * two < three, "{two} and {three}");
+        let some = saturate_apart(&forms, &rules, &limits(3 * two)).expect("sound rules");
+        assert_eq!((some.report.stop_reason, some.forms.len()), (StopReason::Saturated, 2));
+        // Nothing is left out if the first form does not saturate.
+        let none = saturate_apart(&forms, &rules, &limits(two / 4)).expect("sound rules");
+        assert_eq!((none.report.stop_reason, none.forms.len()), (StopReason::NodeLimit, 3));
     }
 
     #[test]

@@ -488,7 +488,8 @@ fn close(lets: Vec<(Layout, Ex)>, mut body: Ex) -> Ex {
     body
 }
 
-/// Returns a map over zipped arrays as a map over the arrays, without those whose elements are not used.
+/// Returns a map over zipped arrays as a map over the arrays, without those whose elements are not used. A map to the same value everywhere
+/// needs none.
 fn spread(prim: Prim, f: Lambda, args: Vec<Ex>) -> Kind {
     let mut pairs = vec![];
     for (p, a) in f.params.into_iter().zip(args) {
@@ -497,6 +498,10 @@ fn spread(prim: Prim, f: Lambda, args: Vec<Ex>) -> Kind {
     let free = f.body.free();
     if pairs.iter().any(|(p, _)| p.meets(&free)) {
         pairs.retain(|(p, _)| p.meets(&free));
+    } else if let (Prim::Map, true, Some((_, Ex { ty: Ty::Array(n, _), .. }))) =
+        (prim, f.body.is_free_of_cost(), pairs.first())
+    {
+        return Kind::Prim(Prim::Replicate, vec![], vec![n.clone()], vec![*f.body]);
     } else {
         pairs.truncate(1);
     }

@@ -1,13 +1,13 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`products_out`],
+//! smaller core ([`enter`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`partners`], [`products_out`],
 //! [`interchange`]), maps side by side become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]) and arrays that are cheap to compute again ([`again`]). Elaboration never evaluates a program,
+//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
 mod again;
@@ -29,6 +29,7 @@ mod core;
 mod counting;
 mod cut;
 mod digits;
+mod distributed;
 mod elements;
 mod enter;
 mod epilogues;
@@ -46,6 +47,7 @@ mod lift;
 mod loops_out;
 mod natural;
 mod nests;
+mod partners;
 mod parts;
 mod patterns;
 mod products_out;
@@ -80,7 +82,8 @@ pub struct Program {
     pub term: Term,
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
     /// results in parts, with contractions as products, with reductions in front of branches, with products in nests of their own, with histograms of
-    /// elements in place of rows, with counting sorts by digits, with loops and irregular operations outside of maps, with results of the same rows side by side, with cheap arrays computed for each use.
+    /// elements in place of rows, with counting sorts by digits, with loops and irregular operations outside of maps, with results of the same rows side by side, with cheap arrays computed for each use,
+    /// with the stages of large elements apart.
     pub others: Vec<Term>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
     /// dimension of its own.
@@ -154,7 +157,7 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let mut prepared = |body| {
         let body = elements::by_element(body, sizes.env(), &mut fresh);
         let body = tables::tables(hoist::hoist(body, &mut fresh), sizes.env(), &mut fresh);
-        let body = invariant::rows(body, &mut fresh);
+        let body = partners::with_rows(invariant::rows(body, &mut fresh), &mut fresh);
         products_out::out_of_batches(&body, sizes.env(), &mut fresh).unwrap_or(body)
     };
     let body = prepared(body);
@@ -241,7 +244,11 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         None => None,
     };
     let in_groups = group_loops::in_groups(&term, env)?;
-    let others = [apart, parts, columns, in_groups].into_iter().flatten();
+    let distributed = match distributed::stages_apart(apart.as_ref().unwrap_or(&term), env)? {
+        Some(stages) => Some(nests::perfect(&natural::views_first(&stages)?)?),
+        None => None,
+    };
+    let others = [apart, parts, columns, in_groups, distributed].into_iter().flatten();
     Ok(std::iter::once(term).chain(others).collect())
 }
 

@@ -755,3 +755,45 @@ fn loops_by_counters_are_counted() {
     let result = of("(loop (xs, h) = (xs, 1i32) while h < n do (map (+ 1) xs, 2 * h)).1");
     assert_eq!(result, "{16}");
 }
+
+/// The images of a batch are filtered in two passes: the matrix between them is large. There are enough images that their reductions
+/// are not apart for another reason.
+#[test]
+fn stages_of_large_elements_are_apart() {
+    let counts = |width: usize| {
+        let text = format!(
+            "entry f [n] (X: [n][{width}][{width}]f32) : [n][{width} - 2][{width} - 2]f32 = map (\\x ->
+                let rows = map (\\r -> map (reduce (+) 0) (slide 3 1 r)) x
+                in transpose (map (\\c -> map (reduce (+) 0) (slide 3 1 c)) (transpose rows))) X"
+        );
+        let program = elaborated(2000, &text);
+        let nests = |t: &Term| show(t).matches("map (map (map (reduce").count();
+        (nests(&program.term), program.others.iter().map(nests).max())
+    };
+    assert_eq!(counts(128), (1, Some(2)));
+    // A work-group holds a small one.
+    assert_eq!(counts(20), (1, None));
+}
+
+/// What all elements of a product meet comes with the rows of one side, whether it is an input or not.
+#[test]
+fn products_have_two_sides() {
+    let product = "map (\\a -> map (\\b -> reduce (+) 0 (map3 (\\x y q -> x * y * q) a b p)) Y) X";
+    let of = |head: &str| {
+        term(&format!(
+            "entry f [n] [m] (X: [n][m]f32) (Y: [n][m]f32) (p: [m]f32) : [n][n]f32 = {head} {product}"
+        ))
+    };
+    let computed = of("let p = map (\\r -> reduce (+) 0 r) (transpose X) in");
+    for term in [of(""), computed] {
+        assert!(term.contains("zip)) . cross . "), "{term}");
+    }
+}
+
+#[test]
+fn maps_to_one_value_are_replicated() {
+    let ones = term("entry f [n] (xs: [n]f32) : [n]f32 = map (\\_ -> 2) xs");
+    assert!(ones.contains("replicate") && !ones.contains("map"), "{ones}");
+    let sums = term("entry f [n] (xs: [n]f32) : [n]f32 = map (\\_ -> reduce (+) 0 xs) xs");
+    assert!(sums.contains("reduce"), "{sums}");
+}
