@@ -577,20 +577,19 @@ impl Parser<'_> {
                 s
             }
             Tok::Sym("(") => {
-                // A sum in parentheses is the name of a dimension: look for one up to the closing
-                // parenthesis.
-                let inner = self.toks[self.pos..]
+                // A sum in parentheses is the name of a dimension. One in further parentheses is a factor: `(2*(n + 1))`.
+                let inner: Vec<(i32, &Tok)> = self.toks[self.pos..]
                     .iter()
-                    .scan(1_i32, |depth, (t, _)| {
+                    .scan(1, |depth, (t, _)| {
                         *depth += match t {
                             Tok::Sym("(") => 1,
                             Tok::Sym(")") => -1,
                             _ => 0,
                         };
-                        (*depth > 0 && *t != Tok::End).then_some(t)
+                        (*depth > 0 && *t != Tok::End).then_some((*depth, t))
                     })
-                    .collect::<Vec<_>>();
-                let sum = inner.iter().any(|t| matches!(t, Tok::Sym("+" | "-")));
+                    .collect();
+                let sum = inner.iter().any(|t| matches!(t, (1, Tok::Sym("+" | "-"))));
                 if sum {
                     let count = inner.len();
                     let from = self.span();
@@ -738,6 +737,11 @@ mod tests {
         round_trip("map (\\x -> 2.0 ** x ** tanh x * 1.5) . xs", &xs[..1]);
         round_trip("reduce (^) 0 . map popcount . xs", &[("xs", "[n]u8")]);
         round_trip("mapWrg 1 (reduce min f32.inf) . split (2*n.t0) . xs", &[("xs", "[n]f32")][..]);
+        round_trip("split (2*(n + 1)).t0 . xs", &[("xs", "[2*(n + 1)]f32")]);
+        round_trip(
+            "map join . split ((n - 2)*(m - 2)).t0 . join . xs",
+            &[("xs", "[(n - 2)][(m - 2)][k]f32")],
+        );
     }
 
     #[test]

@@ -7,6 +7,8 @@ use super::{Shared, modest};
 use crate::calculus::elaborate;
 use crate::calculus::eval;
 use crate::calculus::interp;
+use crate::calculus::text::{Context, read_term};
+use crate::calculus::ty::Ty;
 use crate::calculus::value::{Tolerance, Value, compare_values};
 use crate::diag::{self, Code, Diagnostic, Limits, Result, Source};
 use crate::extract;
@@ -164,6 +166,9 @@ impl Trial<'_> {
             match self.compile(&program, &term, rules, limits, most, &mut rng)? {
                 Ok(compiled) => {
                     outcome.without_kernels = compiled.without;
+                    outcome
+                        .failures
+                        .extend(compiled.variants.iter().filter_map(|v| changed_by_text(v, &term)));
                     self.compare(&program, bound, reference, compiled.variants, outcome)?;
                     return Ok(Stage::Compiled { all_rules: refusal.is_some() });
                 }
@@ -381,6 +386,18 @@ fn evaluate(
         });
     }
     Ok(())
+}
+
+/// Plans and the store keep terms as text. Returns a failure if a candidate's term is another one when it is read back.
+fn changed_by_text(v: &Variant, program: &elaborate::Program) -> Option<Failure> {
+    let inputs = program.inputs.iter().map(|(n, _, t)| (n.clone(), t.clone())).collect();
+    let source = Source::new("<term>", v.term.to_string());
+    let says = match read_term(&source, &Ty::Unit, &Context { inputs, variables: None }) {
+        Ok(again) if again == v.term => return None,
+        Ok(again) => format!("a term is read back as another one: {again}"),
+        Err(failure) => format!("a term cannot be read back: {failure}"),
+    };
+    Some(Failure { candidate: Some(source.text.clone()), ..internal(says) })
 }
 
 fn first(first: Option<String>, mismatches: usize) -> String {
