@@ -330,11 +330,11 @@ impl Joiner {
             out.extend(best.into_iter().map(|(us, choice)| (family, us, choice)));
         }
         out.sort_by(|a, b| a.1.total_cmp(&b.1));
-        out.truncate(JOINED);
         let candidate = |(family, us, choice): &(&Family, f64, Vec<Path>)| {
             self.candidate(family, choice, *us, dims)
         };
-        out.iter().filter_map(candidate).collect()
+        // Not all combinations of stages are candidates.
+        out.iter().filter_map(candidate).take(JOINED).collect()
     }
 
     /// Returns the combinations of stages with the least sums that are not known, best first, with their sums.
@@ -359,7 +359,6 @@ impl Joiner {
             found.truncate(JOINED * BEST);
         }
         found.retain(|(_, choice)| !family.known.contains(choice));
-        found.truncate(JOINED);
         found
     }
 

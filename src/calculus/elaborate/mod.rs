@@ -10,6 +10,7 @@
 //! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
+mod across;
 mod again;
 #[cfg(test)]
 mod agreement;
@@ -177,7 +178,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let last = bodies.len() - 1;
     let again = again::computed_again(&bodies[last], env, &mut fresh);
     let sorted = by_sort::histograms(&bodies[last], env, &mut fresh);
-    bodies.extend(again.into_iter().chain(sorted));
+    let across = across::columns_at_once(&bodies[last], env, &mut fresh);
+    bodies.extend(again.into_iter().chain(sorted).chain(across));
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
     let (mut forms, mut apart, mut rows): (Vec<Term>, Vec<Term>, Option<Ex>) =

@@ -130,10 +130,15 @@ impl Levels {
 /// Bytes of which the private arrays of a warp's work-items alternate.
 const WORD: f64 = 4.0;
 
-/// Private arrays that are not in registers. Their elements are in memory, those of a warp side by side, and in the caches
-/// as far as those of all resident work-items fit.
+/// Bytes of registers that a compiler keeps for addresses where registers are scarce; it spills other values.
+const ADDRESSES: f64 = 64.0;
+
+/// Private arrays that are not in registers, and registers that a work-item of a large group does not have. Their elements are in memory,
+/// those of a warp side by side, and in the caches as far as those of all resident work-items fit.
 struct Spilled {
     arrays: BTreeSet<Mem>,
+    /// Bytes of registers that each work-item stores and loads again.
+    registers: f64,
     /// Share of the accesses that the cache of a unit does not serve.
     common: f64,
     /// Share of the accesses that no cache serves.
@@ -144,11 +149,16 @@ struct Spilled {
 
 impl Spilled {
     fn of(k: &KernelProfile, m: &CostModel, s: &Spread, l: &Levels) -> Spilled {
-        let sizes = k.spilled(whole(m.compute.register_bytes_per_item));
+        let most = whole(m.compute.register_bytes_per_item);
+        let sizes = k.spilled(most);
+        let own = most.min(whole(m.warps().register_file_bytes) / s.group) - ADDRESSES;
+        let over = |live: usize| (real(live) - own).max(0.0);
+        let registers = k.pressure.iter().map(|(live, times)| over(*live) * times);
+        let held = k.pressure.first().map_or(0.0, |(live, _)| over(*live));
         // An element of all work-items of a warp is a block of memory, of which a small group uses a part.
         let of_unit = |block: u64| {
             let together = whole(block) / WORD;
-            s.here * (s.group / together).ceil() * together * sizes.values().sum::<f64>()
+            s.here * (s.group / together).ceil() * together * (sizes.values().sum::<f64>() + held)
         };
         let all = of_unit(m.warps().sector_bytes) * s.units;
         let near = of_unit(m.memory.line_bytes);
@@ -158,6 +168,7 @@ impl Spilled {
             far: beyond(l.last_bytes, all),
             latency: round_trip(&|level| if level == 0 { near * s.units } else { all }, m),
             arrays: sizes.into_keys().collect(),
+            registers: registers.fold(0.0, f64::max),
         }
     }
 }
@@ -335,6 +346,12 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
             false => read.add(bytes * spilled.far, bytes * spilled.far / m.memory.read_gb_per_s),
         }
     }
+    let moved = spilled.registers * s.items;
+    near.add(2.0 * moved, 2.0 * moved / l.near);
+    common.add(2.0 * moved * spilled.common, 2.0 * moved * spilled.common / l.common);
+    let far = moved * spilled.far;
+    written.add(far, far / m.memory.write_gb_per_s);
+    read.add(far, far / m.memory.read_gb_per_s);
     let waiting = s.rounds * waiting;
     let [mut floats, mut integers, mut matrix] = [Share::default(); 3];
     for ((kind, width, bytes, _), count) in &k.ops_held {

@@ -11,6 +11,7 @@ mod critical_path;
 mod dependence_chain;
 mod op_kind;
 mod parts;
+mod pressure;
 pub mod profile;
 mod trip_count;
 mod within;

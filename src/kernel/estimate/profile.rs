@@ -7,6 +7,7 @@
 use super::critical_path::{LOADS, critical_path};
 pub use super::op_kind::OpKind;
 use super::op_kind::kind;
+use super::pressure;
 use super::trip_count::{UNKNOWN, of_loop, of_while};
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{
@@ -185,6 +186,9 @@ pub struct KernelProfile {
     /// Bytes of declared registers of one work-item. Among nested blocks that follow each other,
     /// only the one with the most registers counts.
     pub register_bytes: usize,
+    /// Bytes of registers that are live at once in a block of the code, and how often a work-item runs the block. Of two blocks, one
+    /// has more and runs less often.
+    pub pressure: Vec<(usize, f64)>,
     /// Memory accesses in code order.
     pub accesses: Vec<Access>,
     /// Streaks of the accesses, indexed by [`Access::streak`].
@@ -316,6 +320,7 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     w.block(&k.body, 1.0, true);
     w.side_by_side();
     let spilled = w.out.spilled(REGISTERS);
+    w.out.pressure = pressure::of(k, &spilled);
     w.out.path = LOADS.map(|loads| critical_path(&k.body, &spilled, loads));
     for streak in &mut w.out.streaks {
         streak.places.sort_unstable();
