@@ -26,17 +26,23 @@ pub(super) fn columns_at_once(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> 
     walk(&mut out, env, &mut BTreeMap::new(), fresh).then_some(out)
 }
 
-/// Changes all maps over columns, the outermost first. `turned` has the transposed arrays that have names. Returns whether there
-/// were any.
+/// Changes all maps over columns; of nested ones, the outermost. `turned` has the transposed arrays that have names. Returns whether
+/// there were any.
 fn walk(
     e: &mut Ex,
     env: &SizeEnv,
     turned: &mut BTreeMap<Var, Ex>,
     fresh: &mut dyn FnMut() -> Var,
 ) -> bool {
-    if let Some(rows) = of_rows(e, env, turned, fresh) {
-        *e = rows;
-        return true;
+    let mut changed = false;
+    if let Kind::Map(Prim::Map, _, args) = &mut e.kind {
+        args.iter_mut().for_each(|arg| changed |= walk(arg, env, turned, fresh));
+        if let Some(rows) = of_rows(e, env, turned, fresh) {
+            *e = rows;
+            return true;
+        }
+        let Kind::Map(_, f, _) = &mut e.kind else { return changed };
+        return walk(&mut f.body, env, turned, fresh) | changed;
     }
     if let Kind::Let(Layout::Var(v, _), value, _) = &e.kind
         && matches!(value.kind, Kind::Prim(Prim::Transpose, ..))
@@ -44,7 +50,6 @@ fn walk(
     {
         turned.insert(*v, (**value).clone());
     }
-    let mut changed = false;
     e.parts_mut().into_iter().for_each(|part| changed |= walk(part, env, turned, fresh));
     if let Kind::Prim(Prim::Transpose, _, _, args) = &e.kind
         && let [Ex { kind: Kind::Prim(Prim::Transpose, _, _, inner), .. }] = &args[..]
@@ -248,6 +253,7 @@ impl Across<'_> {
                 Some(Ex::new(kind, ty, span))
             }
             Kind::Op(..) | Kind::If(..) | Kind::Index(..) if e.ty.is_scalar() => self.elements(e),
+            Kind::Prim(..) if is_list(e) => self.elements(e),
             Kind::Map(Prim::Map, f, args) => {
                 let mut arrays = vec![];
                 for (p, arg) in f.params.iter().zip(args) {
@@ -322,7 +328,7 @@ impl Across<'_> {
         }
     }
 
-    /// Returns all columns' values of a scalar: a map over rows of the scalars that it is computed of.
+    /// Returns all columns' values of a scalar, or of a list of scalars: a map over rows of the scalars that it is computed of.
     fn elements(&mut self, e: &Ex) -> Option<Ex> {
         let mut rows = vec![];
         let mut body = e.clone();
@@ -334,7 +340,8 @@ impl Across<'_> {
         for (name, part) in rows {
             arrays.push((name, self.varying(&part)?));
         }
-        Ex::map_of(body, arrays.iter().map(|(name, array)| (name, array)), self.fresh)
+        let map = Ex::map_of(body, arrays.iter().map(|(name, array)| (name, array)), self.fresh)?;
+        self.rows(map, &e.ty)
     }
 
     /// Gives names to the scalars of which an expression is computed. What is not computed always, as `always` says, may fail where
@@ -343,6 +350,7 @@ impl Across<'_> {
         if !self.varies(e) {
             return Some(());
         }
+        let list = is_list(e);
         let may_move = e.ty.is_scalar() && (always || cannot_fail(e));
         match &mut e.kind {
             Kind::If(c, yes, no) => {
@@ -354,6 +362,9 @@ impl Across<'_> {
                 let [a, b] = &mut args[..] else { return None };
                 self.scalars(a, always, rows)?;
                 self.scalars(b, false, rows)
+            }
+            Kind::Prim(_, _, _, args) if list => {
+                args.iter_mut().try_for_each(|a| self.scalars(a, always, rows))
             }
             Kind::Op(_, args) => args.iter_mut().try_for_each(|a| self.scalars(a, always, rows)),
             Kind::Index(array, at) if !self.varies(array) => self.scalars(at, always, rows),
@@ -382,6 +393,16 @@ impl Across<'_> {
         }
         let each = Ex::map_of(e.clone(), arrays.iter().map(|(p, a)| (p, a)), self.fresh)?;
         self.rows(each, &e.ty)
+    }
+}
+
+/// Whether an expression is an array of scalars that are given one by one.
+fn is_list(e: &Ex) -> bool {
+    let Kind::Prim(prim, _, _, args) = &e.kind else { return false };
+    match prim {
+        Prim::Replicate => args.iter().all(|x| x.ty.is_scalar()),
+        Prim::Concat => args.iter().all(is_list),
+        _ => false,
     }
 }
 
