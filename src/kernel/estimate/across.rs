@@ -218,6 +218,10 @@ impl Pattern {
             Some(d) if d <= unit => (s.lanes * d.max(wanted) / unit).ceil(),
             _ => s.lanes * (wanted / unit).ceil(),
         };
+        // A small table has few blocks, wherever the work-items read it.
+        let blocks_of = |unit: f64, wanted: f64| {
+            blocks_of(unit, wanted).min((a.footprint / unit).ceil().max((wanted / unit).ceil()))
+        };
         let blocks = |unit: f64| blocks_of(unit, wanted);
         // A vector at any place is as many accesses as it has scalars.
         let line = whole(m.memory.line_bytes);
