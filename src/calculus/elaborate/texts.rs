@@ -797,3 +797,30 @@ fn maps_to_one_value_are_replicated() {
     let sums = term("entry f [n] (xs: [n]f32) : [n]f32 = map (\\_ -> reduce (+) 0 xs) xs");
     assert!(sums.contains("reduce"), "{sums}");
 }
+
+/// Windows, lists and choices of columns need no transposed matrix, and a vector that is added to each column none for the sum.
+#[test]
+fn functions_of_columns_become_functions_of_rows() {
+    let forms = |f: &str| {
+        let text = format!(
+            "entry f [n] [m] (A: [n][m]f32) (v: [n]f32) : [n][m]f32 = transpose (map (\\c -> {f}) (transpose A))"
+        );
+        let program = elaborated(40, &text);
+        assert!(show(&program.term).contains("transpose"), "{}", show(&program.term));
+        program.others.iter().map(show).collect::<Vec<_>>()
+    };
+    for f in [
+        "map (\\w -> w[0] + 2 * w[2]) (slide 3 1 (pad 1 1 0 c))",
+        "map3 (\\x y a -> if x < y then a else y) c (reverse c) v",
+    ] {
+        let forms = forms(f);
+        assert!(forms.iter().any(|t| !t.contains("transpose")), "{forms:#?}");
+    }
+    // The sum is one of columns; what is divided by it are rows.
+    let shares = forms("let s = reduce (+) 0 (map2 (+) c v) in map (\\x -> x / s) c");
+    let of_rows = |t: &String| t.contains("transpose . map (map {Add(_2, _1)})");
+    assert!(shares.iter().any(of_rows), "{shares:#?}");
+    // A choice of the column reads only what it needs.
+    let guarded = forms("map (\\x -> if x > 0 && c[i32.f32 x] > 0 then c[i32.f32 x] else 0) c");
+    assert!(guarded.iter().all(|t| t.contains("transpose")), "{guarded:#?}");
+}

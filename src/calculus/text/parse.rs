@@ -739,7 +739,7 @@ mod tests {
         round_trip("mapWrg 1 (reduce min f32.inf) . split (2*n.t0) . xs", &[("xs", "[n]f32")][..]);
         round_trip("split (2*(n + 1)).t0 . xs", &[("xs", "[2*(n + 1)]f32")]);
         round_trip(
-            "map join . split ((n - 2)*(m - 2)).t0 . join . xs",
+            "map join . split ((m - 2)*(n - 2)).t0 . join . xs",
             &[("xs", "[(n - 2)][(m - 2)][k]f32")],
         );
     }

@@ -556,6 +556,14 @@ impl<'a> Checker<'a> {
                         label.text = format!("this is {found}");
                     }
                     let first_text = written.first().and_then(|(text, _)| text.clone());
+                    // The result of a shift has the type of what is shifted.
+                    if let (O::Shl | O::Shr, Ty::Scalar(to), Ty::Scalar(from)) =
+                        (op, self.infer.shallow(&operand), self.infer.shallow(&other.0))
+                    {
+                        let by = other.1.unwrap_or_else(|| "x".to_owned());
+                        let help = format!("convert the second: `{to}.{from} {by}`");
+                        return Err(d.help(help).into());
+                    }
                     match self.conversion((&operand, first_text), (&other.0, other.1)) {
                         Some(help) => {
                             d = d.help(help);
@@ -611,8 +619,13 @@ impl<'a> Checker<'a> {
         };
         match self.infer.shallow(&arg.ty) {
             Ty::Array(..) => self.with_elements(d, op, arg.span, operands),
-            Ty::Scalar(s) if class == Class::Float && s.is_integer() => {
-                d.help(format!("convert it: `f32.{s} {}`", text()))
+            Ty::Scalar(s) if class == Class::Float && s.is_integer() => match text() {
+                // The function stands alone, as that of a map.
+                text if text == name => d.help(format!("convert it: `\\x -> {name} (f32.{s} x)`")),
+                text => d.help(format!("convert it: `f32.{s} {text}`")),
+            },
+            Ty::Scalar(ScalarType::Bool) if compares(op) && is_comparison(arg) => {
+                d.help("two comparisons are `a < b && b < c`")
             }
             Ty::Scalar(s) if name == "^" && s.is_float() => d.help("a power is `x ** y`"),
             Ty::Meta(_) if name == "^" => d.help("a power is `x ** y`"),
@@ -694,4 +707,13 @@ impl<'a> Checker<'a> {
             Err(abort) => Err(abort),
         }
     }
+}
+
+/// Whether an operation compares numbers by their order.
+fn compares(op: ScalarOp) -> bool {
+    matches!(op, ScalarOp::Lt | ScalarOp::Le | ScalarOp::Gt | ScalarOp::Ge)
+}
+
+fn is_comparison(node: &Node) -> bool {
+    matches!(node.kind, NodeKind::Scalar(op, _) if compares(op))
 }

@@ -80,6 +80,9 @@ impl<'a> Checker<'a> {
                 return Err(match ty {
                     Ty::Meta(_) => d.help("say which type it has: `(p: {x: f32, y: f32})`"),
                     Ty::Tuple(_) => d.help("a component of a tuple is `t.0`"),
+                    Ty::Array(..) if matches!(name, "length" | "len" | "size" | "shape") => {
+                        d.help("the length of an array is `length xs`")
+                    }
                     _ => d,
                 }
                 .into());

@@ -7,14 +7,30 @@ use crate::lang::lexer::{Tok, Token};
 
 const NO_ALTERNATIVES: &str = "there are no sum types: number the alternatives, and choose by `if tag == 0 then ... else ...`";
 
+const FUNCTION: &str = "a function is `\\x -> ...`";
+
 impl Parser<'_> {
     /// Adds what to write in place of a token of another language that stands here.
     pub(super) fn hinted(&self, d: Diagnostic) -> Diagnostic {
         let next = self.token_at(self.at + 1);
+        let before = self.token_at(self.at.wrapping_sub(1)).tok;
         match (self.tok(), next.tok) {
             (Tok::Sym("."), Tok::Sym(".")) if next.span.start == self.span().end => d.help(
                 "a range has no step: the numbers from `a` to `b - 1` are `a..<b`, others a `map` of them: `map (* 2) (0..<n)`",
             ),
+            (Tok::Sym("->"), _) => d.help(FUNCTION),
+            (Tok::Sym("="), Tok::Sym(">")) if next.span.start == self.span().end => d.help(FUNCTION),
+            (Tok::Sym("@"), _) => d.help(
+                "a product of matrices is `map (\\r -> map (\\c -> sum (map2 (*) r c)) (transpose b)) a`",
+            ),
+            (Tok::Sym(";"), _) => d.help("an array of `n` elements `x` is `replicate n x`"),
+            (Tok::Sym("["), _) if matches!(before, Tok::Sym("\\") | Tok::Word("let")) => {
+                d.help("take the elements of an array by index: `let (x, y) = (a[0], a[1]) in ...`")
+            }
+            (Tok::TypeParam, _) => match self.text(self.span()).as_bytes() {
+                [_, c, b'\''] => d.help(format!("a character is its code: `{c}u8`")),
+                _ => d,
+            },
             (Tok::Word("then"), _) => d.help("a further condition is `else if c then ...`"),
             (Tok::Sym("#"), _) => d.help(NO_ALTERNATIVES),
             _ => d,

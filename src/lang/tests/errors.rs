@@ -195,6 +195,17 @@ const ADVICE: &[(&str, &str)] = &[
     ("map (\\(x: float) -> x) xs", "did you mean `f32`?"),
     ("map (\\(x: f23) -> x) xs", "did you mean `f32`?"),
     ("mean xs", "`sum xs / f32.i32 (length xs)`"),
+    ("xss @ xss", "a product of matrices is"),
+    ("map (fn x -> x) xs", "a function is `\\x -> ...`"),
+    ("map (x => x) xs", "a function is `\\x -> ...`"),
+    ("[0; n]", "`replicate n x`"),
+    ("count (== 'A') is", "`65u8`"),
+    ("xs.length", "`length xs`"),
+    ("let [x, y] = xs in x", "`let (x, y) = (a[0], a[1]) in ...`"),
+    ("map (\\[x, y] -> x) xss", "`let (x, y) = (a[0], a[1]) in ...`"),
+    ("map sqrt is", "convert it: `\\x -> sqrt (f32.i32 x)`"),
+    ("map (\\i -> 3u32 >> i) is", "convert the second: `u32.i32 i`"),
+    ("map (\\x -> 0 < x < 1) xs", "`a < b && b < c`"),
 ];
 
 #[test]
