@@ -89,7 +89,7 @@ fn of_rows(
     }
     let mut body = across.all(&f.body)?;
     // Rules bring a single reduction of columns to rows.
-    let known = across.of_columns <= 1 && f.body.ty.is_scalar() && f.captures().is_empty();
+    let known = across.of_columns <= 1 && f.body.ty.is_scalar();
     if across.of_rows == 0 || known {
         return None;
     }

@@ -151,7 +151,9 @@ impl Spilled {
     fn of(k: &KernelProfile, m: &CostModel, s: &Spread, l: &Levels) -> Spilled {
         let most = whole(m.compute.register_bytes_per_item);
         let sizes = k.spilled(most);
-        let own = most.min(whole(m.warps().register_file_bytes) / s.group) - ADDRESSES;
+        // Small groups have all the registers that a work-item can have, and the values for tiles take care of those.
+        let share = whole(m.warps().register_file_bytes) / s.group;
+        let own = if share < most { share - ADDRESSES } else { f64::INFINITY };
         let over = |live: usize| (real(live) - own).max(0.0);
         let registers = k.pressure.iter().map(|(live, times)| over(*live) * times);
         let held = k.pressure.first().map_or(0.0, |(live, _)| over(*live));
