@@ -816,6 +816,7 @@ impl Parser<'_> {
                 while self.eat(",") {
                     parts.push(self.expr()?);
                 }
+                self.no_repetition()?;
                 self.expect("]", "after the elements")?;
                 let depths: Vec<_> = parts.iter().map(|e| e.depth).collect();
                 return self.node(ExprKind::Array(parts), start, &depths);

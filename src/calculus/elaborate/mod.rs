@@ -7,10 +7,9 @@
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), functions of columns ([`across`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
+//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), functions of columns ([`whole_rows`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
-mod across;
 mod again;
 #[cfg(test)]
 mod agreement;
@@ -63,6 +62,7 @@ mod tests;
 mod texts;
 mod together;
 mod views;
+mod whole_rows;
 
 use self::core::{Ex, Var};
 use super::size::SizeEnv;
@@ -178,8 +178,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let last = bodies.len() - 1;
     let again = again::computed_again(&bodies[last], env, &mut fresh);
     let sorted = by_sort::histograms(&bodies[last], env, &mut fresh);
-    let across = across::columns_at_once(&bodies[last], env, &mut fresh);
-    bodies.extend(again.into_iter().chain(sorted).chain(across));
+    let whole = whole_rows::columns_at_once(&bodies[last], env, &mut fresh);
+    bodies.extend(again.into_iter().chain(sorted).chain(whole));
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
     let (mut forms, mut apart, mut rows): (Vec<Term>, Vec<Term>, Option<Ex>) =

@@ -335,6 +335,20 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
         waiting += moved.waiting;
     }
     let spilled = Spilled::of(k, m, &s, &l);
+    // `asked` are the bytes of the lines that warps request, `moved` those of the sectors.
+    let mut spill = |store: bool, asked: f64, moved: f64| {
+        near.add(asked, asked / l.near);
+        common.add(moved * spilled.common, moved * spilled.common / l.common);
+        let far = moved * spilled.far;
+        match store {
+            true => written.add(far, far / m.memory.write_gb_per_s),
+            false => read.add(far, far / m.memory.read_gb_per_s),
+        }
+    };
+    for store in [false, true] {
+        let bytes = spilled.registers * s.items;
+        spill(store, bytes, bytes);
+    }
     for a in k.accesses.iter().filter(|a| !is_global(a)) {
         let bytes = a.count * a.lanes_held * bytes(a);
         if !spilled.arrays.contains(&a.mem) {
@@ -344,20 +358,8 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
         // The work-items of a warp have their arrays side by side, so they are apart only at places that data decide.
         let apart = a.walk.iter().any(|(stride, _)| stride.is_none());
         let of = |block: f64| if apart { block / real(a.elem_bytes) } else { 1.0 };
-        near.add(bytes, bytes * of(line) / l.near);
-        let bytes = bytes * of(whole(m.warps().sector_bytes));
-        common.add(bytes * spilled.common, bytes * spilled.common / l.common);
-        match a.store {
-            true => written.add(bytes * spilled.far, bytes * spilled.far / m.memory.write_gb_per_s),
-            false => read.add(bytes * spilled.far, bytes * spilled.far / m.memory.read_gb_per_s),
-        }
+        spill(a.store, bytes * of(line), bytes * of(whole(m.warps().sector_bytes)));
     }
-    let moved = spilled.registers * s.items;
-    near.add(2.0 * moved, 2.0 * moved / l.near);
-    common.add(2.0 * moved * spilled.common, 2.0 * moved * spilled.common / l.common);
-    let far = moved * spilled.far;
-    written.add(far, far / m.memory.write_gb_per_s);
-    read.add(far, far / m.memory.read_gb_per_s);
     let waiting = s.rounds * waiting;
     let [mut floats, mut integers, mut matrix] = [Share::default(); 3];
     for ((kind, width, bytes, _), count) in &k.ops_held {

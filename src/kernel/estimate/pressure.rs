@@ -4,7 +4,7 @@
 //! what the loop takes from outside is live all the time. A compiler may move code so that less is live, and what it makes for
 //! addresses is not counted, so this is an estimate.
 
-use super::trip_count::of_loop;
+use super::trip_count::{of_loop, of_while};
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,7 @@ enum Value {
 pub(super) fn of(kernel: &Kernel, spilled: &BTreeMap<Mem, f64>) -> Vec<(usize, f64)> {
     let mut walk =
         Walk { kernel, spilled, live: BTreeMap::new(), left: BTreeMap::new(), found: vec![] };
-    let touched = walk.touched(&kernel.body);
-    for (value, times) in touched {
-        walk.left.insert(value, times);
-    }
+    walk.left = walk.touched(&kernel.body);
     walk.block(&kernel.body, 1.0);
     let mut found = walk.found;
     found.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
@@ -77,7 +74,8 @@ impl Walk<'_> {
                 self.hold(body);
                 self.block(body, times * trips);
             }
-            Stmt::While(first, _, second) => {
+            Stmt::While(first, go_on, second) => {
+                let times = times * of_while(go_on, second);
                 self.hold(first);
                 self.hold(second);
                 self.block(second, times);
@@ -100,7 +98,7 @@ impl Walk<'_> {
             e.visit(&mut |e| used.extend(self.read_by(e)));
             self.touch(used);
         });
-        if let Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) = s {
+        if let Stmt::Store(m, ..) = s {
             self.touch(self.array(*m));
         }
     }
@@ -162,7 +160,7 @@ impl Walk<'_> {
         };
         b.iter().for_each(|s| {
             s.visit(&mut |s| {
-                if let Stmt::Store(m, ..) | Stmt::Atomic(_, m, ..) = s {
+                if let Stmt::Store(m, ..) = s {
                     add(self.array(*m));
                 }
                 s.exprs(&mut |e| e.visit(&mut |e| add(self.read_by(e))));

@@ -23,7 +23,6 @@ impl Parser<'_> {
             (Tok::Sym("@"), _) => d.help(
                 "a product of matrices is `map (\\r -> map (\\c -> sum (map2 (*) r c)) (transpose b)) a`",
             ),
-            (Tok::Sym(";"), _) => d.help("an array of `n` elements `x` is `replicate n x`"),
             (Tok::Sym("["), _) if matches!(before, Tok::Sym("\\") | Tok::Word("let")) => {
                 d.help("take the elements of an array by index: `let (x, y) = (a[0], a[1]) in ...`")
             }
@@ -63,6 +62,16 @@ impl Parser<'_> {
         let d = d.at(self.source, self.span(), "");
         let d = d.help("write `if x == 1 then ... else if x == 2 then ... else ...`; `let (a, b) = x in ...` takes a tuple apart");
         self.fail(d.help(NO_ALTERNATIVES))
+    }
+
+    /// Behind the first element of an array, refuses `; n`.
+    pub(super) fn no_repetition(&mut self) -> Parse<()> {
+        if !self.is(";") {
+            return Ok(());
+        }
+        let d = Diagnostic::error(Code::Parse, "an array has its elements, separated by commas");
+        let d = d.at(self.source, self.span(), "");
+        self.fail(d.help("an array of `n` elements `x` is `replicate n x`"))
     }
 
     /// Behind an index, refuses a range, which slices of other languages have.

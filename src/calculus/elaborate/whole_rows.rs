@@ -10,7 +10,7 @@
 //! so this is another form of a program, and the cost model decides.
 
 use super::branches::cannot_fail;
-use super::core::{Ex, Kind, Lambda, Layout, Var};
+use super::core::{Ex, Kind, Lambda, Layout, Var, is_view};
 use super::interchange::named;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
@@ -68,11 +68,11 @@ fn of_rows(
 ) -> Option<Ex> {
     let Kind::Map(Prim::Map, f, args) = &e.kind else { return None };
     let is_turned = |arg: &Ex| matches!(arg.kind, Kind::Prim(Prim::Transpose, ..));
-    let named = |arg: &Ex| match arg.kind {
-        Kind::Var(v) => turned.get(&v).cloned(),
-        _ => None,
+    let value = |arg: &Ex| match arg.kind {
+        Kind::Var(v) => turned.get(&v).unwrap_or(arg).clone(),
+        _ => arg.clone(),
     };
-    let args: Vec<Ex> = args.iter().map(|arg| named(arg).unwrap_or_else(|| arg.clone())).collect();
+    let args: Vec<Ex> = args.iter().map(value).collect();
     if !args.iter().any(is_turned) {
         return None;
     }
@@ -80,17 +80,17 @@ fn of_rows(
     if n.eval(env).unwrap_or(0) < COLUMNS {
         return None;
     }
-    let mut across = Across { n, names: BTreeMap::new(), fresh, of_rows: 0, of_columns: 0 };
+    let mut all = WholeRows { n, names: BTreeMap::new(), fresh, of_rows: 0, of_columns: 0 };
     let mut lets = vec![];
     for (p, arg) in f.params.iter().zip(&args) {
         let column = arg.element_type()?;
-        let rows = across.rows(arg.clone(), &column)?;
-        lets.push((across.declare(p)?, rows));
+        let rows = all.rows(arg.clone(), &column)?;
+        lets.push((all.declare(p)?, rows));
     }
-    let mut body = across.all(&f.body)?;
-    // Rules bring a single reduction of columns to rows.
-    let known = across.of_columns <= 1 && f.body.ty.is_scalar();
-    if across.of_rows == 0 || known {
+    let mut body = all.all(&f.body)?;
+    // Rules bring a single reduction of columns to rows, also that of a product.
+    let known = all.of_columns <= 1 && all.element(&f.body).ty.is_scalar();
+    if all.of_rows == 0 || known {
         return None;
     }
     for (p, rows) in lets {
@@ -99,11 +99,11 @@ fn of_rows(
             p => body = body.bound(p, rows),
         }
     }
-    across.columns(body, &f.body.ty)
+    all.columns(body, &f.body.ty)
 }
 
 /// Makes a function of rows from a function of columns.
-struct Across<'a> {
+struct WholeRows<'a> {
     /// The number of columns.
     n: Size,
     /// For each variable of a column: the variable of all columns, and the type of the former.
@@ -115,7 +115,7 @@ struct Across<'a> {
     of_columns: usize,
 }
 
-impl Across<'_> {
+impl WholeRows<'_> {
     /// Returns the type of all columns' values: each scalar becomes a row.
     fn ty(&self, t: &Ty) -> Option<Ty> {
         match t {
@@ -147,6 +147,16 @@ impl Across<'_> {
         e.free().iter().any(|v| self.names.contains_key(v))
     }
 
+    /// Returns what nested maps over arrays that are the same for all columns compute of each of their elements.
+    fn element<'e>(&self, e: &'e Ex) -> &'e Ex {
+        match &e.behind_lets().kind {
+            Kind::Map(Prim::Map, f, args) if !args.iter().any(|arg| self.varies(arg)) => {
+                self.element(&f.body)
+            }
+            _ => e,
+        }
+    }
+
     /// Returns all columns' values of an expression.
     fn all(&mut self, e: &Ex) -> Option<Ex> {
         if self.varies(e) { self.varying(e) } else { self.repeated(e.clone()) }
@@ -176,7 +186,7 @@ impl Across<'_> {
         }
     }
 
-    /// Returns the values of the columns, one after the other, as what [`Across::ty`] says.
+    /// Returns the values of the columns, one after the other, as what [`WholeRows::ty`] says.
     fn rows(&mut self, columns: Ex, of: &Ty) -> Option<Ex> {
         match of {
             Ty::Scalar(_) => Some(columns),
@@ -204,7 +214,7 @@ impl Across<'_> {
         }
     }
 
-    /// Returns the values of the columns, one after the other; the opposite of [`Across::rows`].
+    /// Returns the values of the columns, one after the other; the opposite of [`WholeRows::rows`].
     fn columns(&mut self, all: Ex, of: &Ty) -> Option<Ex> {
         match of {
             Ty::Scalar(_) => Some(all),
@@ -310,21 +320,8 @@ impl Across<'_> {
     /// Whether a pattern moves the elements of arrays to places that are the same in all columns.
     fn moves_elements(&self, prim: Prim, args: &[Ex]) -> bool {
         match prim {
-            Prim::Zip
-            | Prim::Unzip
-            | Prim::Split
-            | Prim::Join
-            | Prim::Transpose
-            | Prim::Slide
-            | Prim::Pad(_)
-            | Prim::Replicate
-            | Prim::Concat
-            | Prim::Take
-            | Prim::Drop
-            | Prim::Reverse
-            | Prim::Rotate => true,
             Prim::Gather | Prim::Scatter => args.get(1).is_some_and(|at| !self.varies(at)),
-            _ => false,
+            _ => is_view(prim),
         }
     }
 
