@@ -823,4 +823,13 @@ fn functions_of_columns_become_functions_of_rows() {
     // A choice of the column reads only what it needs.
     let guarded = forms("map (\\x -> if x > 0 && c[i32.f32 x] > 0 then c[i32.f32 x] else 0) c");
     assert!(guarded.iter().all(|t| t.contains("transpose")), "{guarded:#?}");
+    // A product has its form by rules.
+    let product = |a: &str| {
+        let text = format!(
+            "entry f [n] (A: [n][n]f32) (B: [n][n]f32) : [n][n]f32 =
+              map (\\r -> map (\\c -> reduce (+) 0 (map2 (*) r c)) (transpose B)) ({a})"
+        );
+        elaborated(4000, &text).others.len()
+    };
+    assert_eq!(product("A"), product("transpose A"));
 }
