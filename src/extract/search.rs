@@ -365,24 +365,26 @@ pub(super) fn terms(
 struct Named {
     compact: Term,
     form: usize,
-    /// The classes of the values between its stages.
-    classes: HashMap<Term, Id>,
+    /// The names of the values between its stages: the same for all choices.
+    names: HashMap<Term, String>,
 }
 
 impl Named {
     // Errors cannot occur: every class has one type, so no combination is ill-typed.
     fn of(egraph: &EGraph, choice: &Choice, form: usize) -> std::result::Result<Named, Reason> {
-        let compact = term_of(egraph, choice).ok_or(Reason::IllTyped)?;
-        let mut classes = HashMap::new();
-        name_values(egraph, choice, &compact, &mut classes).map_err(|_| Reason::IllTyped)?;
-        Ok(Named { compact, form, classes })
+        let term = term_of(egraph, choice).ok_or(Reason::IllTyped)?;
+        let mut names = HashMap::new();
+        name_values(egraph, choice, &term, &Before::default(), &mut names)
+            .map_err(|_| Reason::IllTyped)?;
+        let compact = without_stored(&term).map_err(|_| Reason::IllTyped)?;
+        Ok(Named { compact, form, names })
     }
 
     fn written(&self) -> std::result::Result<Found, Reason> {
         let term = written_out(&self.compact)?;
         let skeleton = skeleton_text(&term);
-        let name = |value: &Term| match self.classes.get(value) {
-            Some(class) => format!("class {class}"),
+        let name = |value: &Term| match self.names.get(value) {
+            Some(name) => name.clone(),
             None => value.to_string(),
         };
         let values = stages::values(&self.compact).map_err(|_| Reason::IllTyped)?;
@@ -395,22 +397,51 @@ impl Named {
     }
 }
 
-/// Notes the classes of a choice with its term, and of its parts outside kernels. Chains are nested to the right.
+/// What is applied before a part of a chain: the factors, and their name.
+#[derive(Clone, Default)]
+struct Before {
+    factors: Vec<Term>,
+    name: String,
+}
+
+/// Names the values of a choice and of its parts outside kernels by their classes. `term` is the choice's term, and the names
+/// are those of terms [`without_stored`]. Chains are nested to the right.
 fn name_values(
     egraph: &EGraph,
     choice: &Choice,
     term: &Term,
-    classes: &mut HashMap<Term, Id>,
-) -> std::result::Result<(), TypeError> {
-    if let Some(class) = egraph.lookup((*choice.node).clone()) {
-        classes.insert(Term::of_chain(&term.chain())?, egraph.find(class));
-    }
-    if let Op::Compose | Op::Fork | Op::Bimap | Op::Fold | Op::While = term.op() {
-        for (c, t) in choice.args.iter().zip(term.args()) {
-            name_values(egraph, c, t, classes)?;
+    before: &Before,
+    names: &mut HashMap<Term, String>,
+) -> std::result::Result<Before, TypeError> {
+    let mut done = Before {
+        factors: [without_stored(term)?.chain(), before.factors.clone()].concat(),
+        name: String::new(),
+    };
+    let whole = Term::of_chain(&done.factors)?;
+    done.name = match egraph.lookup((*choice.node).clone()) {
+        Some(class) if before.factors.is_empty() => format!("class {}", egraph.find(class)),
+        Some(class) => format!("class {} after {}", egraph.find(class), before.name),
+        None => whole.to_string(),
+    };
+    names.insert(whole, done.name.clone());
+    match (term.op(), choice.args.as_slice(), term.args()) {
+        (Op::Compose, [f, g], [outer, inner]) => {
+            let rest = name_values(egraph, g, inner, before, names)?;
+            let stored = *outer.op() == Op::ToMem(Space::Global);
+            let rest = if stored { rest } else { Before::default() };
+            name_values(egraph, f, outer, &rest, names)?;
         }
+        (Op::ToMem(Space::Global), [f], [stored]) => {
+            name_values(egraph, f, stored, before, names)?;
+        }
+        (Op::Fork | Op::Bimap | Op::Fold | Op::While, choices, terms) => {
+            for (c, t) in choices.iter().zip(terms) {
+                name_values(egraph, c, t, &Before::default(), names)?;
+            }
+        }
+        _ => {}
     }
-    Ok(())
+    Ok(done)
 }
 
 /// Returns, for each class that has one, the smallest member made of views alone.
@@ -734,7 +765,7 @@ impl Search<'_> {
             Op::ToMem(Space::Stream) if !self.target.streams => {
                 return found.dropped.add(Reason::NoGain);
             }
-            Op::ToMem(Space::Global) if !policy.packs => {
+            Op::ToMem(Space::Global) if !policy.packs && self.views.contains_key(&args[0]) => {
                 return found.dropped.add(Reason::NoGain);
             }
             // Rows and columns of a work-item's share are in registers one by one, so chunks of them make no
@@ -1063,6 +1094,24 @@ fn skeleton_tag(op: &Op, at: Context, sizes: &[Size]) -> Option<u64> {
         sizes.hash(&mut h);
         h.finish()
     })
+}
+
+/// Returns a term without `toGlobal` around what its kernels compute: they store results in global memory in any case.
+fn without_stored(t: &Term) -> std::result::Result<Term, TypeError> {
+    let mut factors = vec![];
+    for f in t.chain() {
+        match f.op() {
+            Op::ToMem(Space::Global) if cost::computes(&f.args()[0]) => {
+                factors.extend(without_stored(&f.args()[0])?.chain());
+            }
+            Op::Fork | Op::Bimap | Op::Fold | Op::While | Op::Cond => {
+                let args = f.args().iter().map(without_stored).collect::<std::result::Result<Vec<_>, _>>()?;
+                factors.push(f.with_args(args)?);
+            }
+            _ => factors.push(f),
+        }
+    }
+    Term::of_chain(&factors)
 }
 
 /// Returns the term of a choice.

@@ -235,7 +235,7 @@ pub(super) fn compose(f: &Term, g: &Term) -> Built {
             let b = compose(&f.args()[1], &head.args()[1])?;
             return before(bimap(&a, &b)?);
         }
-        (Op::Unzip, Op::Zip) | (Op::Zip, Op::Unzip) => {
+        (Op::Unzip, Op::Zip) | (Op::Zip, Op::Unzip) | (Op::Transpose, Op::Transpose) => {
             return rest.map_or_else(|| Ok(Term::id(&head.ty().dom)), Ok);
         }
         (Op::Map(MapKind::Plain), Op::Zip) => {

@@ -69,7 +69,7 @@ fn stages(n: &Size, f: &Term, env: &SizeEnv) -> Built {
 }
 
 /// Whether a function computes a large matrix.
-fn gives_large(f: &Term, env: &SizeEnv) -> bool {
+pub(super) fn gives_large(f: &Term, env: &SizeEnv) -> bool {
     let elements = |lengths: &[Size]| {
         let lengths = lengths.iter().map(|n| n.eval(env).unwrap_or(1));
         lengths.fold(1, u64::saturating_mul)

@@ -6,6 +6,8 @@
 //! rows share, as in a product of matrices, stays a row.
 
 use super::build::{self, Built};
+use super::distributed::gives_large;
+use crate::calculus::size::SizeEnv;
 use crate::calculus::term::{MapKind, Op, Term};
 
 /// Returns the term with the nested reductions in the functions of its maps as one each.
@@ -32,6 +34,47 @@ fn within(t: &Term, in_map: bool) -> Built {
         done = build::compose(&f, &done)?;
     }
     Ok(done)
+}
+
+/// Returns the term with the rows of large matrices reduced one by one in the functions of its maps: the other direction, for stages that
+/// are shared out to the whole device.
+///
+/// # Errors
+/// Never for a well-typed term; building the parts repeats the type checks.
+pub(super) fn by_rows(t: &Term, env: &SizeEnv) -> Built {
+    let mut done = Term::id(&t.ty().dom);
+    for f in t.chain().into_iter().rev() {
+        let args = f.args().iter().map(|a| by_rows(a, env));
+        let f = f.with_args(args.collect::<Result<Vec<_>, _>>()?)?;
+        done = match f.op() {
+            Op::Reduce(_) => reduced_by_rows(&f, done, env)?,
+            _ => build::compose(&f, &done)?,
+        };
+    }
+    Ok(done)
+}
+
+/// Returns `total . before`; `reduce op z . map f . join . g` as `reduce op z . map (reduce op z . map f) . g` if `g` computes a large matrix.
+fn reduced_by_rows(total: &Term, before: Term, env: &SizeEnv) -> Built {
+    let chain = before.chain();
+    let maps = chain.iter().take_while(|f| *f.op() == Op::Map(MapKind::Plain)).count();
+    let (elements, rest) = chain.split_at(maps);
+    let Some((Op::Join, rows)) = rest.split_first().map(|(f, rows)| (f.op(), rows)) else {
+        return build::compose(total, &before);
+    };
+    let Ok(rows) = Term::of_chain(rows) else { return build::compose(total, &before) };
+    if !gives_large(&rows, env) {
+        return build::compose(total, &before);
+    }
+    let (n, row) = build::elements(&rows.ty().cod)?;
+    let (m, _) = build::elements(&row)?;
+    let mut each = Term::id(&row);
+    for f in elements.iter().rev() {
+        each = build::compose(&build::map(MapKind::Plain, &m, &f.args()[0])?, &each)?;
+    }
+    let each = build::apply(total.op().clone(), &[], total.args().to_vec(), &each)?;
+    let rows = build::compose(&build::map(MapKind::Plain, &n, &each)?, &rows)?;
+    reduced_by_rows(&build::apply(total.op().clone(), &[], total.args().to_vec(), &Term::id(&rows.ty().cod))?, rows, env)
 }
 
 /// Returns what gives the elements of each row, if `total` combines the reductions of rows with which `before` ends.

@@ -203,7 +203,7 @@ impl WholeRows<'_> {
             }
             Ty::Array(_, t) => {
                 let turned = turned(columns)?;
-                if t.is_scalar() {
+                if matches!(**t, Ty::Scalar(_)) {
                     return Some(turned);
                 }
                 let row = named(&turned.element_type()?, self.fresh);
@@ -230,7 +230,7 @@ impl WholeRows<'_> {
                     let body = self.columns(*body, of)?;
                     return Some(body.bound(p, *value));
                 }
-                if t.is_scalar() {
+                if matches!(**t, Ty::Scalar(_)) {
                     return turned(all);
                 }
                 let row = named(&all.element_type()?, self.fresh);
@@ -335,7 +335,8 @@ impl WholeRows<'_> {
         self.of_rows += 1;
         let mut arrays = vec![];
         for (name, part) in rows {
-            arrays.push((name, self.varying(&part)?));
+            let all = self.varying(&part)?;
+            arrays.push((name, self.columns(all, &part.ty)?));
         }
         let map = Ex::map_of(body, arrays.iter().map(|(name, array)| (name, array)), self.fresh)?;
         self.rows(map, &e.ty)
