@@ -1105,7 +1105,11 @@ fn without_stored(t: &Term) -> std::result::Result<Term, TypeError> {
                 factors.extend(without_stored(&f.args()[0])?.chain());
             }
             Op::Fork | Op::Bimap | Op::Fold | Op::While | Op::Cond => {
-                let args = f.args().iter().map(without_stored).collect::<std::result::Result<Vec<_>, _>>()?;
+                let args = f
+                    .args()
+                    .iter()
+                    .map(without_stored)
+                    .collect::<std::result::Result<Vec<_>, _>>()?;
                 factors.push(f.with_args(args)?);
             }
             _ => factors.push(f),

@@ -262,8 +262,9 @@ pub fn saturate(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Satu
 /// keeps the best terms of each form: within one class, those of a form that the additive estimate favours would displace
 /// the others.
 ///
-/// A graph that reaches the limit on nodes lacks what the rules make last, such as tiles, in all forms. Then the result has only the
-/// forms that saturate within half of the limit alone, or the first form if these do not saturate together.
+/// A graph that reaches the limit on nodes lacks what the rules make last, such as tiles, in all forms. Then the result has the first
+/// form, and of the others those with the smallest graphs that take half of the limit together; or the first form alone if these do
+/// not saturate.
 ///
 /// # Errors
 /// Those of [`saturate`].
@@ -277,17 +278,28 @@ pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Resul
     if !saturates(&first) {
         return Ok(all);
     }
-    let half = Limits { nodes: limits.nodes / 2, ..limits.clone() };
-    let mut small = forms[..1].to_vec();
-    for form in &forms[1..] {
-        if saturates(&run(EGraph::default(), std::slice::from_ref(form), false, rules, &half)?) {
-            small.push(form.clone());
-        }
+    let mut others: Vec<(usize, usize)> = vec![];
+    let quarter = Limits { nodes: limits.nodes / 4, ..limits.clone() };
+    for (i, form) in forms.iter().enumerate().skip(1) {
+        let alone = run(EGraph::default(), std::slice::from_ref(form), false, rules, &quarter)?;
+        others.extend(saturates(&alone).then_some((alone.report.nodes, i)));
     }
-    if small.len() == 1 || small.len() == forms.len() {
+    others.sort_unstable();
+    let mut nodes = first.report.nodes;
+    let mut chosen: Vec<usize> = vec![0];
+    for (more, i) in others {
+        nodes += more;
+        if nodes > limits.nodes / 2 {
+            break;
+        }
+        chosen.push(i);
+    }
+    chosen.sort_unstable();
+    if chosen.len() == 1 || chosen.len() == forms.len() {
         return Ok(first);
     }
-    let some = run(EGraph::default(), &small, false, rules, limits)?;
+    let chosen: Vec<Term> = chosen.into_iter().map(|i| forms[i].clone()).collect();
+    let some = run(EGraph::default(), &chosen, false, rules, limits)?;
     Ok(if saturates(&some) { some } else { first })
 }
 

@@ -73,7 +73,7 @@ use crate::diag::{Code, Diagnostic, Failure, Label, Result, Span, on_own_stack};
 use crate::lang::typed::Entry;
 use crate::lang::types::Type;
 use beside::Scope;
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 /// A program as a term.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,6 +210,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     if beside::together(&mut rows, Scope::Rows, &env, &mut fresh) {
         forms.extend(forms_of(&rows, &mut env, &mut fresh)?);
     }
+    let forms: IndexSet<Term> = forms.into_iter().collect();
+    let mut forms: Vec<Term> = forms.into_iter().collect();
     let others = forms.split_off(1);
     let term = forms.remove(0);
     if term.ty().cod != result_ty {
@@ -259,8 +261,8 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         None => None,
     };
     let stages = distributed.as_ref().or(apart.as_ref()).unwrap_or(&term);
-    let distributed = stored::stages_stored(stages, env)?.or(distributed);
-    let others = [apart, parts, columns, in_groups, distributed].into_iter().flatten();
+    let stored = stored::stages_stored(stages, env)?;
+    let others = [apart, parts, columns, in_groups, distributed, stored].into_iter().flatten();
     Ok(std::iter::once(term).chain(others).collect())
 }
 

@@ -74,7 +74,11 @@ fn reduced_by_rows(total: &Term, before: Term, env: &SizeEnv) -> Built {
     }
     let each = build::apply(total.op().clone(), &[], total.args().to_vec(), &each)?;
     let rows = build::compose(&build::map(MapKind::Plain, &n, &each)?, &rows)?;
-    reduced_by_rows(&build::apply(total.op().clone(), &[], total.args().to_vec(), &Term::id(&rows.ty().cod))?, rows, env)
+    reduced_by_rows(
+        &build::apply(total.op().clone(), &[], total.args().to_vec(), &Term::id(&rows.ty().cod))?,
+        rows,
+        env,
+    )
 }
 
 /// Returns what gives the elements of each row, if `total` combines the reductions of rows with which `before` ends.

@@ -1,17 +1,17 @@
-//! Keeps the stages of a program apart where fusing them would compute elements several times.
+//! Keeps the stages of a program apart.
 //!
-//! A stage that reduces, such as one pass of a blur, may be followed by a stage that reads each of its elements several times. Fused,
-//! the first stage is computed again for each use, or its rows stay in local memory. The rules offer both, for each pair of stages, and
-//! for what is fused of three, so that the e-graph of a long chain of stages is too large to be saturated. In the form that is made
-//! here, `toGlobal` stands around such a stage, which no rule moves or fuses: the graph is as large as the stages' graphs
-//! together. The host stores the result of each kernel in global memory anyway, so extraction leaves the operator out again.
+//! A stage that reduces, such as one pass of a blur, may be followed by a stage that reads its result. The rules offer to fuse each pair of
+//! stages, and what is fused of three, in all ways to share out the work, so that the e-graph of many stages is too large to be
+//! saturated. In the form that is made here, `toGlobal` stands around each stage that gives a large array. No rule moves or
+//! fuses it: the graph is as large as the graphs of the stages together. The host stores the result of each kernel in global
+//! memory anyway, so extraction leaves the operator out again, and stages are joined with those of other forms.
 
 use super::build::{self, Built, reduces};
 use crate::calculus::size::{Size, SizeEnv};
-use crate::calculus::term::{MapKind, Op, Space, Term, TypeError};
+use crate::calculus::term::{Op, Space, Term, TypeError};
 use crate::calculus::ty::Ty;
 
-/// Elements of an array from which on its stage stands apart.
+/// Most elements of an array that a stage passes on without standing apart.
 const LARGE: u64 = 8192;
 
 /// Returns the term with `toGlobal` around its stages, outside of maps; `None` if there are no such stages.
@@ -19,37 +19,49 @@ const LARGE: u64 = 8192;
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn stages_stored(t: &Term, env: &SizeEnv) -> Result<Option<Term>, TypeError> {
-    let stored = within(t, env)?;
+    let stored = within(t, true, env)?;
     Ok((stored != *t).then_some(stored))
 }
 
-fn within(t: &Term, env: &SizeEnv) -> Built {
+/// As [`stages_stored`]; `last` says whether nothing is computed of the term's result.
+fn within(t: &Term, last: bool, env: &SizeEnv) -> Built {
     let mut done = Term::id(&t.ty().dom);
     // The factors since the last stage, the first that is applied first.
     let mut stage: Vec<Term> = vec![];
-    for f in t.chain().into_iter().rev() {
+    let chain = t.chain();
+    for (i, f) in chain.iter().enumerate().rev() {
+        let last = last && chain[..i].iter().all(Term::is_view);
         let f = match f.op() {
-            Op::Fork | Op::Bimap | Op::Fold => {
-                let args = f.args().iter().map(|a| within(a, env));
+            Op::Fork | Op::Bimap => {
+                let args = f.args().iter().map(|a| within(a, last, env));
                 f.with_args(args.collect::<Result<Vec<_>, _>>()?)?
             }
-            _ => f,
+            Op::Fold => f.with_args(vec![within(&f.args()[0], true, env)?])?,
+            _ => f.clone(),
         };
-        let computed = stage.iter().rposition(|f| !f.is_view()).map_or(0, |last| last + 1);
-        let (before, views) = stage.split_at(computed);
-        let again = views.iter().any(repeats) || reads_again(&f);
-        if !f.is_view() && again && before.iter().any(reduces) && is_large(before, env) {
-            let stored = in_order(before)?;
-            let stored = Term::new(Op::ToMem(Space::Global), vec![], vec![], vec![stored])?;
-            done = build::compose(&stored, &done)?;
-            stage = views.to_vec();
+        if !f.is_view() {
+            (done, stage) = apart(done, stage, env)?;
         }
         stage.push(f);
+    }
+    if !last {
+        (done, stage) = apart(done, stage, env)?;
     }
     match stage.is_empty() {
         true => Ok(done),
         false => build::compose(&in_order(&stage)?, &done),
     }
+}
+
+/// Returns `done` with a stage, and the views that follow the stage, if it reduces and gives a large array.
+fn apart(done: Term, stage: Vec<Term>, env: &SizeEnv) -> Result<(Term, Vec<Term>), TypeError> {
+    let computed = stage.iter().rposition(|f| !f.is_view()).map_or(0, |last| last + 1);
+    let (before, views) = stage.split_at(computed);
+    if !before.iter().any(reduces) || !is_large(before, env) {
+        return Ok((done, stage));
+    }
+    let stored = Term::new(Op::ToMem(Space::Global), vec![], vec![], vec![in_order(before)?])?;
+    Ok((build::compose(&stored, &done)?, views.to_vec()))
 }
 
 /// Returns the term of factors of which the first is applied first.
@@ -65,25 +77,4 @@ fn is_large(factors: &[Term], env: &SizeEnv) -> bool {
     };
     let large = |t: &Ty| t.components().iter().any(|(n, _)| elements(n) > LARGE);
     factors.last().is_some_and(|f| matches!(f.ty().cod, Ty::Array(..)) && large(&f.ty().cod))
-}
-
-/// Whether a view gives an element several times.
-fn repeats(view: &Term) -> bool {
-    let mut found = false;
-    view.visit(&mut |t| found |= matches!(t.op(), Op::Slide | Op::Cross));
-    found
-}
-
-/// Whether a function reads the elements of its argument several times, as it stands.
-fn reads_again(f: &Term) -> bool {
-    match f.op() {
-        Op::Fork => f.args().iter().filter(|a| !a.is_view()).count() > 1,
-        Op::Map(MapKind::Plain) => {
-            let chain = f.args()[0].chain();
-            let views = chain.iter().rev().take_while(|f| f.is_view());
-            views.clone().any(repeats)
-                || chain.iter().rev().nth(views.count()).is_some_and(reads_again)
-        }
-        _ => false,
-    }
 }
