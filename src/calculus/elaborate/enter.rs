@@ -467,7 +467,29 @@ fn scalar_input(name: &Arc<str>, ty: &Ty, next: &mut usize, span: Span) -> Ex {
     Ex::new(Kind::ScalarInput(name.clone(), i), ty.clone(), span)
 }
 
-/// Puts `let`s around a body; a variable that is used at most once, and not repeatedly, is inlined.
+/// Whether a value is a row at a computed place, of which an element costs no more if the place is computed again.
+fn is_row_at_place(value: &Ex) -> bool {
+    match &value.kind {
+        Kind::Index(rows, at) => {
+            value.ty.has_array()
+                && at.may_be_repeated()
+                && (rows.is_free_of_cost() || is_row_at_place(rows))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an expression uses a variable only to read elements of it.
+fn only_reads_elements(e: &Ex, v: Var) -> bool {
+    match &e.kind {
+        Kind::Var(w) => *w != v,
+        Kind::Index(array, at) if array.kind == Kind::Var(v) => only_reads_elements(at, v),
+        _ => e.parts().iter().all(|(_, part)| only_reads_elements(part, v)),
+    }
+}
+
+/// Puts `let`s around a body; a variable that is used at most once, and not repeatedly, is inlined, and so is a row of which only
+/// elements are read.
 fn close(lets: Vec<(Layout, Ex)>, mut body: Ex) -> Ex {
     for (layout, value) in lets.into_iter().rev() {
         let vars = layout.vars();
@@ -475,6 +497,10 @@ fn close(lets: Vec<(Layout, Ex)>, mut body: Ex) -> Ex {
             match body.uses(v) {
                 0 => continue,
                 1 => {
+                    body.put(v, &value);
+                    continue;
+                }
+                _ if is_row_at_place(&value) && only_reads_elements(&body, v) => {
                     body.put(v, &value);
                     continue;
                 }

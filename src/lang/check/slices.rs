@@ -34,6 +34,11 @@ impl Range {
             Range::Fixed { count, .. } | Range::Moving { count, .. } => count,
         }
     }
+
+    /// Whether the program computes the place.
+    pub fn is_moving(&self) -> bool {
+        matches!(self, Range::Moving { .. })
+    }
 }
 
 /// Returns whether an expression consists of numbers and sizes alone.
@@ -260,6 +265,26 @@ impl<'a> Checker<'a> {
         let ty = array(count, &array(&one, &element));
         let windows = pattern(Prim::Slide, vec![one, step.clone()], vec![node], ty, span);
         Ok(pattern(Prim::Join, vec![], vec![windows], array(count, &element), span))
+    }
+
+    /// Returns what `f` gives for each element of a slice at a computed place. So a slice of several dimensions is computed element
+    /// by element, and no row is copied.
+    pub fn moving(
+        &mut self,
+        node: Node,
+        range: &Range,
+        span: Span,
+        f: impl FnOnce(&mut Self, Node) -> Res<Node>,
+    ) -> Res<Node> {
+        let Range::Moving { from, count, step } = range else { return Err(Abort(None)) };
+        let mut lets = vec![];
+        let node = self.shared(node, "xs", &mut lets);
+        let part = self.generated(count, &from.ty, span, |this, i| {
+            let place = this.place(from, step, i)?;
+            let element = this.index(node, place, span)?;
+            f(this, element)
+        })?;
+        self.defining(part, lets)
     }
 
     /// Returns the place of element `i` of a slice.

@@ -82,6 +82,11 @@ impl<'a> Checker<'a> {
         let (n, _) = self.sliced(&node, slice.span)?;
         let mut lets = vec![];
         let range = self.range(slice, &n, env, &mut lets)?;
+        if !rest.is_empty() && range.is_moving() {
+            let part =
+                self.moving(node, &range, span, |this, row| this.chosen(row, rest, span, env));
+            return self.defining(part?, lets);
+        }
         let mut part = self.part(node, &range, false, span)?;
         if !rest.is_empty() {
             part = self.map_rows(vec![part], span, |this, mut rows| match rows.pop() {
