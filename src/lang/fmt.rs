@@ -397,9 +397,27 @@ impl Builder<'_> {
                 if whole {
                     docs.push(self.token());
                 }
-                docs.push(self.pattern(pat));
-                if init.span != pat.span {
-                    docs.extend([Doc::Space, self.token(), Doc::Space, self.expr(init)]);
+                // `(a = e, b = f)`: the first value stands before the last name.
+                let several = match (&pat.kind, &init.kind) {
+                    (PatKind::Tuple(pats), ExprKind::Tuple(values))
+                        if init.span != pat.span && init.span.start < pat.span.end =>
+                    {
+                        pats.iter().zip(values).collect()
+                    }
+                    _ => vec![],
+                };
+                for (k, (pat, value)) in several.iter().enumerate() {
+                    if k > 0 {
+                        docs.extend([self.token(), Doc::Space]);
+                    }
+                    docs.push(self.pattern(pat));
+                    docs.extend([Doc::Space, self.token(), Doc::Space, self.expr(value)]);
+                }
+                if several.is_empty() {
+                    docs.push(self.pattern(pat));
+                    if init.span != pat.span {
+                        docs.extend([Doc::Space, self.token(), Doc::Space, self.expr(init)]);
+                    }
                 }
                 if whole {
                     docs.push(self.token());

@@ -629,14 +629,17 @@ impl Parser<'_> {
         if whole {
             self.advance();
         }
-        let pat = self.nested(Self::typed_pattern)?;
-        let init = if self.is("for") || self.is("while") {
+        let mut pat = self.nested(Self::typed_pattern)?;
+        let mut init = if self.is("for") || self.is("while") {
             as_expression(&pat)
         } else {
             self.expect("=", "and the accumulator's first value")?;
             self.expr()?
         };
         if whole {
+            if self.is(",") {
+                (pat, init) = self.accumulators(pat, init)?;
+            }
             self.expect(")", "after the accumulator")?;
         }
         let form = if self.eat("for") {
@@ -664,6 +667,25 @@ impl Parser<'_> {
         let depths = [init.depth, steering, body.depth];
         let (init, body) = (Box::new(init), Box::new(body));
         self.node(ExprKind::Loop { pat, init, form, body }, start, &depths)
+    }
+
+    /// Parses the rest of `(a = e, b = f)`, which is short for `((a, b) = (e, f))`.
+    fn accumulators(&mut self, pat: Pat, init: Expr) -> Parse<(Pat, Expr)> {
+        let (mut pats, mut inits) = (vec![pat], vec![init]);
+        while self.eat(",") {
+            pats.push(self.nested(Self::typed_pattern)?);
+            self.expect("=", "and the accumulator's first value")?;
+            inits.push(self.expr()?);
+        }
+        let span = |first: Option<Span>, last: Option<Span>| match (first, last) {
+            (Some(first), Some(last)) => first.to(last),
+            _ => Span::default(),
+        };
+        let of_pats = span(pats.first().map(|p| p.span), pats.last().map(|p| p.span));
+        let of_inits = span(inits.first().map(|e| e.span), inits.last().map(|e| e.span));
+        let depths: Vec<_> = inits.iter().map(|e| e.depth).collect();
+        let init = self.node(ExprKind::Tuple(inits), of_inits, &depths)?;
+        Ok((Pat { kind: PatKind::Tuple(pats), span: of_pats }, init))
     }
 
     /// At `(`, returns whether `=` occurs directly inside this pair of parentheses.

@@ -426,6 +426,18 @@ impl Ex {
         }
     }
 
+    /// Whether the expression is a row at a computed place, of which an element costs no more if the place is computed again.
+    pub(super) fn is_row_at_place(&self) -> bool {
+        match &self.kind {
+            Kind::Index(rows, at) => {
+                self.ty.has_array()
+                    && at.may_be_repeated()
+                    && (rows.is_free_of_cost() || rows.is_row_at_place())
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the number of nodes.
     pub(super) fn size(&self) -> usize {
         1 + self.parts().iter().map(|(_, e)| e.size()).sum::<usize>()

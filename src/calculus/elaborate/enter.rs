@@ -467,18 +467,6 @@ fn scalar_input(name: &Arc<str>, ty: &Ty, next: &mut usize, span: Span) -> Ex {
     Ex::new(Kind::ScalarInput(name.clone(), i), ty.clone(), span)
 }
 
-/// Whether a value is a row at a computed place, of which an element costs no more if the place is computed again.
-fn is_row_at_place(value: &Ex) -> bool {
-    match &value.kind {
-        Kind::Index(rows, at) => {
-            value.ty.has_array()
-                && at.may_be_repeated()
-                && (rows.is_free_of_cost() || is_row_at_place(rows))
-        }
-        _ => false,
-    }
-}
-
 /// Whether an expression uses a variable only to read elements of it.
 fn only_reads_elements(e: &Ex, v: Var) -> bool {
     match &e.kind {
@@ -500,7 +488,7 @@ fn close(lets: Vec<(Layout, Ex)>, mut body: Ex) -> Ex {
                     body.put(v, &value);
                     continue;
                 }
-                _ if is_row_at_place(&value) && only_reads_elements(&body, v) => {
+                _ if value.is_row_at_place() && only_reads_elements(&body, v) => {
                     body.put(v, &value);
                     continue;
                 }

@@ -22,6 +22,7 @@ mod branches;
 mod build;
 mod by_sort;
 mod capture;
+mod choices;
 mod columns;
 mod contractions;
 mod copies;
@@ -157,6 +158,7 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let body = recurrences::as_scans(body, sizes.env_mut(), &mut fresh);
     let short = short.map(|body| recurrences::as_scans(body, sizes.env_mut(), &mut fresh));
     let mut prepared = |body| {
+        let body = choices::by_element(body, sizes.env(), &mut fresh);
         let body = elements::by_element(body, sizes.env(), &mut fresh);
         let body = tables::tables(hoist::hoist(body, &mut fresh), sizes.env(), &mut fresh);
         let body = partners::with_rows(invariant::rows(body, &mut fresh), &mut fresh);

@@ -97,6 +97,11 @@ fn literals_updates_and_loops() {
         ("if i <-1 then i else 0", "i32"),
         ("loop (acc = 0) for x in xs do acc * 0.5 + x", "f32"),
         ("loop (a, k) = (0, 0) for x in xs do (a + x, k + 1)", "(f32, i32)"),
+        ("loop (a = 0, k = 1) for x in xs do (a + x, k + 1)", "(f32, i32)"),
+        (
+            "loop (lo = 0, (hi, k): (i32, f32) = (9, 2), s = 1) while lo < hi do (lo + 1, (hi, k), s)",
+            "(i32, (i32, f32), i32)",
+        ),
         ("loop row = A[0] for r in A do map2 (+) row r", "[m]f32"),
         ("loop acc = 0 for (x, y) in zip xs xs do acc + x * y", "f32"),
     ] {

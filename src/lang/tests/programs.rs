@@ -156,6 +156,8 @@ entry local [n][m] (xs: [n]f32) (a: [n][m]f32) : ([n]f32, [m][n]f32, [2]f32, f32
   let both 'a 'b (f: a -> b) (x: a, y: a) : (b, b) = (f x, f y)
   in (turned (turned [xs]) |> join, turned a, first 2 xs, (both sqrt (xs[0], xs[1])).0)
 entry again (k: i32) (x: f32) (y: f32) = loop (x, y) for i < k do (y, x + f32.i32 i)
+entry between (k: i32) : i32 =
+  (loop (low = 0, high: i32 = k, (a, b) = (1, 1)) while low < high do (low + 1, high - 1, (b, a))).0
 entry spiral (k: i32) =
   loop {x, y = b} = {y = 0f32, x = 1f32} for i < k do {x = x - b, y = x + b}
 ",

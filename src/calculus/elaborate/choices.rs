@@ -1,0 +1,88 @@
+//! Choices between rows, element by element.
+//!
+//! In the function of a map, `if c then table[i] else replicate n 0` becomes an array of `n` elements, each of which is chosen. Then the
+//! elements are shared out to work-items like those of any map, no row is stored, and what follows is fused. This is done if
+//! an element of either side is read, or computed, for itself. The side that is not chosen is not read, so it may be
+//! out of its array.
+
+use super::core::{Ex, Kind, Lambda, Layout, Var};
+use super::interchange::named;
+use crate::calculus::size::SizeEnv;
+use crate::calculus::ty::Ty;
+use crate::lang::typed::Prim;
+use crate::lang::types::ScalarType;
+
+/// Largest side of a choice, in nodes, which each element computes.
+const LARGEST: usize = 64;
+
+/// Changes the choices between rows in the functions of maps.
+pub(super) fn by_element(mut e: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Ex {
+    walk(&mut e, false, env, fresh);
+    e
+}
+
+fn walk(e: &mut Ex, in_map: bool, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) {
+    let is_map = matches!(e.kind, Kind::Map(Prim::Map, ..) | Kind::Prim(Prim::Generate, ..));
+    e.parts_mut().into_iter().for_each(|part| walk(part, in_map || is_map, env, fresh));
+    if let Kind::If(c, yes, no) = &e.kind
+        && in_map
+        && matches!(e.ty, Ty::Array(..))
+    {
+        let (mut lets, mut condition) = (vec![], (**c).clone());
+        if !condition.may_be_repeated() {
+            let name = named(&condition.ty, fresh);
+            let value = std::mem::replace(&mut condition, name.value(c.span));
+            lets.push((name, value));
+        }
+        if let Some(all) = chosen(&condition, yes, no, env, fresh) {
+            *e = all.after(lets);
+        }
+    }
+}
+
+/// Returns the array of the elements that are chosen of two arrays.
+fn chosen(c: &Ex, yes: &Ex, no: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let Ty::Array(n, element_ty) = &yes.ty else {
+        return (!yes.ty.has_array()).then(|| Ex::choice(c.clone(), yes.clone(), no.clone()));
+    };
+    let long = n.eval(env).is_ok_and(|n| i32::try_from(n).is_err());
+    let counter = Ty::Scalar(if long { ScalarType::I64 } else { ScalarType::I32 });
+    let i = named(&counter, fresh);
+    let at = i.value(yes.span);
+    let [yes, no] = [element(yes, &at, element_ty)?, element(no, &at, element_ty)?];
+    let body = chosen(c, &yes, &no, env, fresh)?;
+    let span = body.span;
+    Ex::map_of(body, [(&i, &Ex::iota(n, &counter, span))], fresh)
+}
+
+/// Returns element `at` of an array, if it is read or computed for itself.
+fn element(e: &Ex, at: &Ex, ty: &Ty) -> Option<Ex> {
+    if e.size() > LARGEST {
+        return None;
+    }
+    match &e.kind {
+        Kind::Prim(Prim::Replicate, _, _, args) => args.first().cloned(),
+        Kind::If(c, yes, no) if c.may_be_repeated() => {
+            Some(Ex::choice((**c).clone(), element(yes, at, ty)?, element(no, at, ty)?))
+        }
+        Kind::Map(Prim::Map, f, args) if is_of_scalars(f) => {
+            let mut body = (*f.body).clone();
+            for (p, arg) in f.params.iter().zip(args).rev() {
+                let Ty::Array(_, t) = &arg.ty else { return None };
+                body = body.bound(p.clone(), element(arg, at, t)?);
+            }
+            Some(body)
+        }
+        _ if e.is_free_of_cost() || e.is_row_at_place() => {
+            let kind = Kind::Index(Box::new(e.clone()), Box::new(at.clone()));
+            Some(Ex::new(kind, ty.clone(), e.span))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a function is of scalars alone.
+fn is_of_scalars(f: &Lambda) -> bool {
+    let scalar = |p: &Layout| p.vars().iter().all(|(_, t)| t.is_scalar());
+    f.params.iter().all(scalar) && f.body.is_pure_scalar()
+}
