@@ -263,8 +263,7 @@ pub fn saturate(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Satu
 /// the others.
 ///
 /// A graph that reaches the limit on nodes lacks what the rules make last, such as tiles, in all forms. Then the result has the first
-/// form, and of the others those with the smallest graphs that take half of the limit together; or the first form alone if these do
-/// not saturate.
+/// form, and of the others as many of those with the smallest graphs as saturate together.
 ///
 /// # Errors
 /// Those of [`saturate`].
@@ -279,28 +278,33 @@ pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Resul
         return Ok(all);
     }
     let mut others: Vec<(usize, usize)> = vec![];
-    let quarter = Limits { nodes: limits.nodes / 4, ..limits.clone() };
+    let half = Limits { nodes: limits.nodes / 2, ..limits.clone() };
     for (i, form) in forms.iter().enumerate().skip(1) {
-        let alone = run(EGraph::default(), std::slice::from_ref(form), false, rules, &quarter)?;
+        let alone = run(EGraph::default(), std::slice::from_ref(form), false, rules, &half)?;
         others.extend(saturates(&alone).then_some((alone.report.nodes, i)));
     }
     others.sort_unstable();
-    let mut nodes = first.report.nodes;
-    let mut chosen: Vec<usize> = vec![0];
-    for (more, i) in others {
-        nodes += more;
-        if nodes > limits.nodes / 2 {
-            break;
+    // Forms share nodes, but what the rules show of one form may also lead to more nodes of another.
+    let mut tried = forms.len();
+    for most in [limits.nodes, limits.nodes / 2] {
+        let mut nodes = first.report.nodes;
+        let small = others.iter().take_while(|(more, _)| {
+            nodes += more;
+            nodes <= most
+        });
+        let mut chosen: Vec<usize> = std::iter::once(0).chain(small.map(|(_, i)| *i)).collect();
+        chosen.sort_unstable();
+        if chosen.len() == 1 || chosen.len() == tried {
+            continue;
         }
-        chosen.push(i);
+        tried = chosen.len();
+        let chosen: Vec<Term> = chosen.into_iter().map(|i| forms[i].clone()).collect();
+        let some = run(EGraph::default(), &chosen, false, rules, limits)?;
+        if saturates(&some) {
+            return Ok(some);
+        }
     }
-    chosen.sort_unstable();
-    if chosen.len() == 1 || chosen.len() == forms.len() {
-        return Ok(first);
-    }
-    let chosen: Vec<Term> = chosen.into_iter().map(|i| forms[i].clone()).collect();
-    let some = run(EGraph::default(), &chosen, false, rules, limits)?;
-    Ok(if saturates(&some) { some } else { first })
+    Ok(first)
 }
 
 /// As [`saturate`], but the graph can explain why two terms are equal. It is slower and takes several times

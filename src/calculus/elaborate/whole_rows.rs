@@ -17,8 +17,8 @@ use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
 use std::collections::BTreeMap;
 
-/// Fewest columns that are treated at once.
-const COLUMNS: u64 = 32;
+/// Fewest columns that are treated at once. The cost model decides for more; tests have few columns.
+const COLUMNS: u64 = 4;
 
 /// Returns the program with functions of columns as functions of rows; `None` if there are none.
 pub(super) fn columns_at_once(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
@@ -329,7 +329,9 @@ impl WholeRows<'_> {
     fn elements(&mut self, e: &Ex) -> Option<Ex> {
         let mut rows = vec![];
         let mut body = e.clone();
-        if self.scalars(&mut body, true, &mut rows).is_none() {
+        let scalars = self.scalars(&mut body, true, &mut rows);
+        // An element at a place that the data of the column decide is computed of no others.
+        if scalars.is_none() || rows.iter().any(|(_, part)| part == e) {
             return self.each(e);
         }
         self.of_rows += 1;
