@@ -6,7 +6,7 @@
 
 use crate::calculus::scalar::{SExpr, ScalarFn};
 use crate::calculus::size::Size;
-use crate::calculus::term::{MapKind, Op, Term, TypeError};
+use crate::calculus::term::{MapKind, Op, ReduceKind, Term, TypeError};
 use crate::calculus::ty::Ty;
 
 pub(super) type Built = Result<Term, TypeError>;
@@ -312,4 +312,9 @@ pub(super) fn reduces(t: &Term) -> bool {
         );
     });
     found
+}
+
+/// Whether a term is a reduction that may combine its elements in groups; a loop from the left may not.
+pub(super) fn is_associative(f: &Term) -> bool {
+    matches!(f.op(), Op::Reduce(ReduceKind::Assoc | ReduceKind::Comm))
 }

@@ -270,7 +270,7 @@ fn product(f: &Term, outer: u64, change: Change, env: &SizeEnv) -> Option<Produc
     let is_map = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
     let inner = f.args().first().filter(|inner| is_map(f) && is_map(inner))?;
     let chain = inner.args()[0].chain();
-    let at = chain.iter().position(|f| matches!(f.op(), Op::Reduce(_)))?;
+    let at = chain.iter().position(build::is_associative)?;
     let (after, pairs) = (&chain[..at], &chain[at + 1..]);
     let elementwise = |f: &Term| *f.op() == Op::Map(MapKind::Plain) && !build::reduces(f);
     let (zip, maps) = pairs.split_last()?;

@@ -46,25 +46,25 @@ pub(super) fn by_rows(t: &Term, env: &SizeEnv) -> Built {
     for f in t.chain().into_iter().rev() {
         let args = f.args().iter().map(|a| by_rows(a, env));
         let f = f.with_args(args.collect::<Result<Vec<_>, _>>()?)?;
-        done = match f.op() {
-            Op::Reduce(_) => reduced_by_rows(&f, done, env)?,
-            _ => build::compose(&f, &done)?,
+        done = match build::is_associative(&f) {
+            true => reduced_by_rows(&f, &done, env)?,
+            false => build::compose(&f, &done)?,
         };
     }
     Ok(done)
 }
 
 /// Returns `total . before`; `reduce op z . map f . join . g` as `reduce op z . map (reduce op z . map f) . g` if `g` computes a large matrix.
-fn reduced_by_rows(total: &Term, before: Term, env: &SizeEnv) -> Built {
+fn reduced_by_rows(total: &Term, before: &Term, env: &SizeEnv) -> Built {
     let chain = before.chain();
     let maps = chain.iter().take_while(|f| *f.op() == Op::Map(MapKind::Plain)).count();
     let (elements, rest) = chain.split_at(maps);
     let Some((Op::Join, rows)) = rest.split_first().map(|(f, rows)| (f.op(), rows)) else {
-        return build::compose(total, &before);
+        return build::compose(total, before);
     };
-    let Ok(rows) = Term::of_chain(rows) else { return build::compose(total, &before) };
+    let Ok(rows) = Term::of_chain(rows) else { return build::compose(total, before) };
     if !gives_large(&rows, env) {
-        return build::compose(total, &before);
+        return build::compose(total, before);
     }
     let (n, row) = build::elements(&rows.ty().cod)?;
     let (m, _) = build::elements(&row)?;
@@ -76,7 +76,7 @@ fn reduced_by_rows(total: &Term, before: Term, env: &SizeEnv) -> Built {
     let rows = build::compose(&build::map(MapKind::Plain, &n, &each)?, &rows)?;
     reduced_by_rows(
         &build::apply(total.op().clone(), &[], total.args().to_vec(), &Term::id(&rows.ty().cod))?,
-        rows,
+        &rows,
         env,
     )
 }
@@ -85,7 +85,7 @@ fn reduced_by_rows(total: &Term, before: Term, env: &SizeEnv) -> Built {
 fn elements(total: &Term, before: &Term) -> Option<Vec<Term>> {
     let chain = before.chain();
     let (rows, source) = chain.split_first()?;
-    if !matches!(total.op(), Op::Reduce(_)) || *rows.op() != Op::Map(MapKind::Plain) {
+    if !build::is_associative(total) || *rows.op() != Op::Map(MapKind::Plain) {
         return None;
     }
     let inner = rows.args()[0].chain();
