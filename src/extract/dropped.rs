@@ -49,6 +49,8 @@ pub enum Reason {
     TermsPastBeam,
     /// The term does not type-check when its operators of tiling are written out.
     IllTyped,
+    /// Another choice is the same term, once `toGlobal` is left out.
+    SameTerm,
     /// One work-item of a group would accumulate while the others wait.
     Idles,
     /// No values for the tile sizes meet all constraints.
@@ -94,9 +96,11 @@ impl Reason {
             | Reason::EndsElsewhere
             | Reason::PartsUntried
             | Reason::PartsPastBeam => Lost::Part,
-            Reason::TermsPastBeam | Reason::IllTyped | Reason::Idles | Reason::NoValues => {
-                Lost::Term
-            }
+            Reason::TermsPastBeam
+            | Reason::IllTyped
+            | Reason::SameTerm
+            | Reason::Idles
+            | Reason::NoValues => Lost::Term,
             Reason::NoOptions
             | Reason::NotDividing
             | Reason::NoSize
@@ -125,6 +129,7 @@ impl Reason {
             Reason::PartsUntried | Reason::ValuesUntried => "not tried: too many combinations",
             Reason::PartsPastBeam | Reason::TermsPastBeam => "past the beam",
             Reason::IllTyped => "does not type-check when written out",
+            Reason::SameTerm => "the same as another",
             Reason::Idles => "work-items would idle",
             Reason::NoValues => "no values for its tile sizes",
             Reason::NoOptions => "a tile has no values to try",

@@ -353,6 +353,11 @@ pub(super) fn terms(
     drawn.terms += best.len() + dropped.count(Reason::TermsPastBeam);
     drawn.dropped.extend(&dropped);
     let named = best.into_iter().map(|(form, choice)| Named::of(egraph, &choice, form));
+    let mut seen = IndexSet::new();
+    let named = named.map(|named| match named {
+        Ok(n) if !seen.insert((n.form, n.compact.clone())) => Err(Reason::SameTerm),
+        named => named,
+    });
     let named: Vec<std::result::Result<Named, Reason>> = named.collect();
     let found = on_all_cores(&named, |n| n.as_ref().map_err(|reason| *reason)?.written());
     Ok(found
