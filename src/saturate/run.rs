@@ -284,9 +284,9 @@ pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Resul
         others.extend(saturates(&alone).then_some((alone.report.nodes, i)));
     }
     others.sort_unstable();
-    // Forms share nodes, but what the rules show of one form may also lead to more nodes of another.
+    // Forms share nodes, so they may take less together; but what the rules show of one form may also lead to more nodes of another.
     let mut tried = forms.len();
-    for most in [limits.nodes, limits.nodes / 2] {
+    for most in [usize::MAX, limits.nodes, limits.nodes / 2] {
         let mut nodes = first.report.nodes;
         let small = others.iter().take_while(|(more, _)| {
             nodes += more;
