@@ -26,6 +26,9 @@ const BEST: usize = 6;
 const LONGEST: usize = 6;
 /// Most candidates that are joined.
 const JOINED: usize = 24;
+/// Fewest of each form of the program, if there are as many: stages in company may take less time than alone, in one form more than
+/// in another.
+const OF_FORM: usize = 6;
 
 /// What is timed by itself in a round: how many forms of the stage at a place, those with the least times first, with which of
 /// their values, and the share of a candidate's time from which a place has a part in the round.
@@ -333,8 +336,18 @@ impl Joiner {
         let candidate = |(family, us, choice): &(&Family, f64, Vec<Path>)| {
             self.candidate(family, choice, *us, dims)
         };
-        // Not all combinations of stages are candidates.
-        out.iter().filter_map(candidate).take(JOINED).collect()
+        let (mut joined, mut of_form) = (vec![], HashMap::new());
+        for choice in &out {
+            let taken = of_form.entry(choice.0.form).or_insert(0);
+            // Not all combinations of stages are candidates.
+            if (joined.len() < JOINED || *taken < OF_FORM)
+                && let Some(candidate) = candidate(choice)
+            {
+                joined.push(candidate);
+                *taken += 1;
+            }
+        }
+        joined
     }
 
     /// Returns the combinations of stages with the least sums that are not known, best first, with their sums.

@@ -671,18 +671,15 @@ impl Parser<'_> {
 
     /// Parses the rest of `(a = e, b = f)`, which is short for `((a, b) = (e, f))`.
     fn accumulators(&mut self, pat: Pat, init: Expr) -> Parse<(Pat, Expr)> {
+        let (mut of_pats, of_inits) = (pat.span, init.span);
         let (mut pats, mut inits) = (vec![pat], vec![init]);
         while self.eat(",") {
-            pats.push(self.nested(Self::typed_pattern)?);
+            let pat = self.nested(Self::typed_pattern)?;
+            of_pats = of_pats.to(pat.span);
+            pats.push(pat);
             self.expect("=", "and the accumulator's first value")?;
             inits.push(self.expr()?);
         }
-        let span = |first: Option<Span>, last: Option<Span>| match (first, last) {
-            (Some(first), Some(last)) => first.to(last),
-            _ => Span::default(),
-        };
-        let of_pats = span(pats.first().map(|p| p.span), pats.last().map(|p| p.span));
-        let of_inits = span(inits.first().map(|e| e.span), inits.last().map(|e| e.span));
         let depths: Vec<_> = inits.iter().map(|e| e.depth).collect();
         let init = self.node(ExprKind::Tuple(inits), of_inits, &depths)?;
         Ok((Pat { kind: PatKind::Tuple(pats), span: of_pats }, init))

@@ -6,7 +6,7 @@ use super::program::{Program, Sizes};
 use super::{Request, Session, inputs};
 use crate::calculus::elaborate;
 use crate::device::DeviceInfo;
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Code, Diagnostic, Result};
 use crate::saturate::{Saturated, StopReason, saturate, saturate_apart};
 
 /// A program and its saturated e-graph.
@@ -15,7 +15,7 @@ pub struct Graph {
     pub program: elaborate::Program,
     /// The e-graph.
     pub saturated: Saturated,
-    /// A warning if saturation stopped early.
+    /// Warnings if forms were left out, or saturation stopped early.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -43,10 +43,15 @@ impl Session {
         let rules = self.rules.offered(&device.capabilities.names());
         let run = if merged { saturate } else { saturate_apart };
         let saturated = run(&elaborated.forms(), &rules, &self.limits)?;
-        let warnings = match saturated.report.stop_reason {
-            StopReason::Saturated => vec![],
-            _ => vec![not_saturated(&saturated.report, &self.limits)],
+        let left_out = |reason: &String| {
+            let text = format!("a form of the program was left out: {reason}");
+            Diagnostic::warning(Code::Internal, text)
+                .note("the program compiles without it, but its kernels may be slower")
         };
+        let mut warnings: Vec<Diagnostic> = elaborated.lost.iter().map(left_out).collect();
+        if saturated.report.stop_reason != StopReason::Saturated {
+            warnings.push(not_saturated(&saturated.report, &self.limits));
+        }
         Ok(Graph { program: elaborated, saturated, warnings })
     }
 }

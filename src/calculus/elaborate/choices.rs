@@ -61,7 +61,7 @@ fn element(e: &Ex, at: &Ex, ty: &Ty) -> Option<Ex> {
         return None;
     }
     match &e.kind {
-        Kind::Prim(Prim::Replicate, _, _, args) => args.first().cloned(),
+        Kind::Prim(Prim::Replicate, _, _, args) => args.first().filter(|x| is_cheap(x)).cloned(),
         Kind::If(c, yes, no) if c.may_be_repeated() => {
             Some(Ex::choice((**c).clone(), element(yes, at, ty)?, element(no, at, ty)?))
         }
@@ -79,6 +79,13 @@ fn element(e: &Ex, at: &Ex, ty: &Ty) -> Option<Ex> {
         }
         _ => None,
     }
+}
+
+/// Whether each element may compute an expression for itself: it has no pattern and no loop.
+fn is_cheap(e: &Ex) -> bool {
+    let repeats = matches!(e.kind, Kind::Map(..) | Kind::For(..) | Kind::While(..))
+        || matches!(e.kind, Kind::Prim(..)) && !e.is_free_of_cost();
+    !repeats && e.parts().iter().all(|(_, part)| is_cheap(part))
 }
 
 /// Whether a function is of scalars alone.

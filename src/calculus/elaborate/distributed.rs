@@ -12,7 +12,7 @@ use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 
-/// Elements of a matrix that work-groups do not hold.
+/// Most elements of an array that a work-group holds.
 const LARGE: u64 = 8192;
 
 /// Returns the term with the stages of large elements apart; `None` if there are none.
@@ -70,10 +70,14 @@ fn stages(n: &Size, f: &Term, env: &SizeEnv) -> Built {
 
 /// Whether a function computes a large matrix.
 pub(super) fn gives_large(f: &Term, env: &SizeEnv) -> bool {
+    !f.chain().iter().all(Term::is_view) && has_large(&f.ty().cod, 2, env)
+}
+
+/// Whether a type has an array of at least `rank` dimensions that a work-group does not hold.
+pub(super) fn has_large(t: &Ty, rank: usize, env: &SizeEnv) -> bool {
     let elements = |lengths: &[Size]| {
         let lengths = lengths.iter().map(|n| n.eval(env).unwrap_or(1));
         lengths.fold(1, u64::saturating_mul)
     };
-    let large = |t: &Ty| t.components().iter().any(|(n, _)| n.len() > 1 && elements(n) > LARGE);
-    !f.chain().iter().all(Term::is_view) && large(&f.ty().cod)
+    t.components().iter().any(|(n, _)| n.len() >= rank && elements(n) > LARGE)
 }

@@ -88,6 +88,8 @@ pub struct Program {
     /// elements in place of rows, with counting sorts by digits, with loops and irregular operations outside of maps, with results of the same rows side by side, with cheap arrays computed for each use, with functions of columns as functions of rows,
     /// with the stages of large elements apart.
     pub others: Vec<Term>,
+    /// Why other forms were left out that do not type-check: defects of elaboration.
+    pub lost: Vec<String>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
     /// dimension of its own.
     pub env: SizeEnv,
@@ -187,30 +189,29 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let mut env = sizes.into_env();
     let (mut forms, mut apart, mut rows): (Vec<Term>, Vec<Term>, Option<Ex>) =
         (vec![], vec![], None);
+    let mut lost = vec![];
     for body in bodies {
         let body = interchange::interchange(body, &mut fresh);
         let mut one = body.clone();
         let changed = beside::together(&mut one, Scope::Elements, &env, &mut fresh);
         let made = forms_of(&body, &mut env, &mut fresh);
-        // A program compiles without its other forms. Tests show what is wrong with them.
-        if made.is_err() && !forms.is_empty() && !cfg!(debug_assertions) {
-            continue;
-        }
-        let mut terms = made?;
+        let Some(mut terms) = kept(made, forms.is_empty(), &mut lost)? else { continue };
         // A form that differs from another one only in what is put together is none.
         if changed && apart.contains(&terms[0]) {
             continue;
         }
         apart.push(terms[0].clone());
         if changed {
-            terms = forms_of(&one, &mut env, &mut fresh)?;
+            let made = forms_of(&one, &mut env, &mut fresh);
+            terms = kept(made, forms.is_empty(), &mut lost)?.unwrap_or(terms);
         }
         forms.append(&mut terms);
         rows.get_or_insert(one);
     }
     let mut rows = rows.expect("invariant: a program has a first form");
     if beside::together(&mut rows, Scope::Rows, &env, &mut fresh) {
-        forms.extend(forms_of(&rows, &mut env, &mut fresh)?);
+        let made = forms_of(&rows, &mut env, &mut fresh);
+        forms.extend(kept(made, false, &mut lost)?.into_iter().flatten());
     }
     let forms: IndexSet<Term> = forms.into_iter().collect();
     let mut forms: Vec<Term> = forms.into_iter().collect();
@@ -224,11 +225,24 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         name: entry.name.clone(),
         term,
         others,
+        lost,
         env,
         inputs,
         result: entry.body.ty.clone(),
         result_ty,
     })
+}
+
+/// Returns the terms of a form. One that does not type-check is left out, with the reason in `lost`, unless it is the first: the
+/// program compiles without it. In tests it is an error.
+fn kept(made: Result<Vec<Term>>, first: bool, lost: &mut Vec<String>) -> Result<Option<Vec<Term>>> {
+    match made {
+        Err(Failure(ds)) if !first && !cfg!(debug_assertions) => {
+            lost.extend(ds.into_iter().map(|d| d.message));
+            Ok(None)
+        }
+        made => made.map(Some),
+    }
 }
 
 /// Returns the terms of a body: its normal form first.

@@ -7,12 +7,10 @@
 //! memory anyway, so extraction leaves the operator out again, and stages are joined with those of other forms.
 
 use super::build::{self, Built, reduces};
-use crate::calculus::size::{Size, SizeEnv};
+use super::distributed::has_large;
+use crate::calculus::size::SizeEnv;
 use crate::calculus::term::{Op, Space, Term, TypeError};
 use crate::calculus::ty::Ty;
-
-/// Most elements of an array that a stage passes on without standing apart.
-const LARGE: u64 = 8192;
 
 /// Returns the term with `toGlobal` around its stages, outside of maps; `None` if there are no such stages.
 ///
@@ -57,7 +55,11 @@ fn within(t: &Term, last: bool, env: &SizeEnv) -> Built {
 fn apart(done: Term, stage: Vec<Term>, env: &SizeEnv) -> Result<(Term, Vec<Term>), TypeError> {
     let computed = stage.iter().rposition(|f| !f.is_view()).map_or(0, |last| last + 1);
     let (before, views) = stage.split_at(computed);
-    if !before.iter().any(reduces) || !is_large(before, env) {
+    let large = before.last().is_some_and(|f| match f.ty().cod {
+        Ty::Array(..) => has_large(&f.ty().cod, 1, env),
+        _ => false,
+    });
+    if !large || !before.iter().any(reduces) {
         return Ok((done, stage));
     }
     let stored = Term::new(Op::ToMem(Space::Global), vec![], vec![], vec![in_order(before)?])?;
@@ -67,14 +69,4 @@ fn apart(done: Term, stage: Vec<Term>, env: &SizeEnv) -> Result<(Term, Vec<Term>
 /// Returns the term of factors of which the first is applied first.
 fn in_order(factors: &[Term]) -> Built {
     Term::of_chain(&factors.iter().rev().cloned().collect::<Vec<_>>())
-}
-
-/// Whether the last of the factors gives an array that is large.
-fn is_large(factors: &[Term], env: &SizeEnv) -> bool {
-    let elements = |lengths: &[Size]| {
-        let lengths = lengths.iter().map(|n| n.eval(env).unwrap_or(1));
-        lengths.fold(1, u64::saturating_mul)
-    };
-    let large = |t: &Ty| t.components().iter().any(|(n, _)| elements(n) > LARGE);
-    factors.last().is_some_and(|f| matches!(f.ty().cod, Ty::Array(..)) && large(&f.ty().cod))
 }

@@ -17,7 +17,7 @@ use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
 use std::collections::BTreeMap;
 
-/// Fewest columns that are treated at once. The cost model decides for more; tests have few columns.
+/// Fewest columns that are treated at once. From there on the cost model decides.
 const COLUMNS: u64 = 4;
 
 /// Returns the program with functions of columns as functions of rows; `None` if there are none.

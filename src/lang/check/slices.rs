@@ -233,15 +233,8 @@ impl<'a> Checker<'a> {
             Range::Fixed { from, count, step, reach, backwards } => {
                 (from, count, step, reach, *backwards)
             }
-            Range::Moving { from, count, step } => {
-                let mut lets = vec![];
-                let node = self.shared(node, "xs", &mut lets);
-                let part = self.generated(count, &from.ty, span, |this, i| {
-                    let place = this.place(from, step, i)?;
-                    let place = if inside { this.nearest(place, &n)? } else { place };
-                    this.index(node, place, span)
-                })?;
-                return self.defining(part, lets);
+            Range::Moving { .. } => {
+                return self.moving(node, range, inside, span, |_, element| Ok(element));
             }
         };
         let mut node = node;
@@ -267,20 +260,23 @@ impl<'a> Checker<'a> {
         Ok(pattern(Prim::Join, vec![], vec![windows], array(count, &element), span))
     }
 
-    /// Returns what `f` gives for each element of a slice at a computed place. So a slice of several dimensions is computed element
-    /// by element, and no row is copied.
+    /// Returns what `f` gives for each element of a slice at a computed place; `inside` as for [`Checker::part`]. So a slice of
+    /// several dimensions is computed element by element, and no row is copied.
     pub fn moving(
         &mut self,
         node: Node,
         range: &Range,
+        inside: bool,
         span: Span,
         f: impl FnOnce(&mut Self, Node) -> Res<Node>,
     ) -> Res<Node> {
         let Range::Moving { from, count, step } = range else { return Err(Abort(None)) };
+        let (n, _) = self.sliced(&node, span)?;
         let mut lets = vec![];
         let node = self.shared(node, "xs", &mut lets);
         let part = self.generated(count, &from.ty, span, |this, i| {
             let place = this.place(from, step, i)?;
+            let place = if inside { this.nearest(place, &n)? } else { place };
             let element = this.index(node, place, span)?;
             f(this, element)
         })?;

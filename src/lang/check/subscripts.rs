@@ -83,9 +83,9 @@ impl<'a> Checker<'a> {
         let mut lets = vec![];
         let range = self.range(slice, &n, env, &mut lets)?;
         if !rest.is_empty() && range.is_moving() {
-            let part =
-                self.moving(node, &range, span, |this, row| this.chosen(row, rest, span, env));
-            return self.defining(part?, lets);
+            let of_row = |this: &mut Self, row| this.chosen(row, rest, span, env);
+            let part = self.moving(node, &range, false, span, of_row)?;
+            return self.defining(part, lets);
         }
         let mut part = self.part(node, &range, false, span)?;
         if !rest.is_empty() {
