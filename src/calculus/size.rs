@@ -32,6 +32,21 @@ impl Sym {
     pub fn is_chosen(&self) -> bool {
         matches!(self, Sym::Tile(_) | Sym::Width(_) | Sym::Round(_))
     }
+
+    /// Returns a dimension that stands for a size in one stage of a term: `n'1` for `n`, or `5'1` for 5.
+    #[must_use]
+    pub fn of_stage(common: &str, stage: usize) -> Sym {
+        Sym::Dim(format!("{common}'{stage}").into())
+    }
+
+    /// Returns the size that [`Sym::of_stage`] was made of.
+    #[must_use]
+    pub fn common(&self) -> Option<Size> {
+        let Sym::Dim(name) = self else { return None };
+        let (common, stage) = name.rsplit_once('\'')?;
+        stage.parse::<usize>().ok()?;
+        Some(common.parse().map_or_else(|_| Size::dim(common), Size::constant))
+    }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

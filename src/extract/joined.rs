@@ -125,15 +125,14 @@ struct Apart {
 }
 
 impl Apart {
-    /// Returns `None` for a candidate that has not several stages with symbols of their own.
+    /// Returns `None` for a candidate that has not several stages.
     fn of(c: &Candidate) -> Option<Apart> {
         let (frame, parts) = stages::frame(&c.compact).ok()?;
         if parts.len() < 2 || parts.len() != c.stages.len() {
             return None;
         }
-        let apart = stages::apart(&c.compact).ok()?;
         let sources = stages::sources(&c.compact).ok()?;
-        (!stages::share_symbols(&apart.parts)).then_some(Apart { frame, parts, sources })
+        Some(Apart { frame, parts, sources })
     }
 }
 
@@ -449,9 +448,8 @@ impl Joiner {
         let compact = stages::framed(&family.frame, &runs.iter().collect::<Vec<_>>()).ok()?;
         let (_, parts) = stages::frame(&compact).ok()?;
         let apart = stages::apart(&compact).ok()?;
-        // Stages from different candidates may have the same tile of a constant, or be one beside each other.
-        let are_chosen = parts.iter().eq(chosen.iter().map(|(_, stage)| &stage.part));
-        if !are_chosen || stages::share_symbols(&apart.parts) {
+        // Stages from different candidates may be one beside each other.
+        if !parts.iter().eq(chosen.iter().map(|(_, stage)| &stage.part)) {
             return None;
         }
         let term = written_out(&apart.compact).ok()?;
@@ -589,6 +587,22 @@ mod tests {
         // No candidate takes a root twice, or not at all.
         let texts = joined(one, other);
         assert!(!texts.is_empty() && texts.iter().all(|t| t.matches("sqrt").count() == 1));
+    }
+
+    /// The stages of one form may all be expected to take less time than those of another.
+    #[test]
+    fn every_form_has_places() {
+        let of_form = |form: usize, of: [&'static str; 2], tiles: &'static [u64]| {
+            let us = [&[2.0, 3.0][..], &[2.0, 3.0][..], &[200.0, 300.0][..]][form];
+            tiles.iter().map(move |tile| (Candidate { form, ..candidate(of, *tile) }, us))
+        };
+        let tiles = &[1, 2, 4, 8, 16, 32];
+        let cheap = of_form(0, ["abs", "sqrt"], tiles).chain(of_form(1, ["abs", "abs"], tiles));
+        let known: Vec<_> = cheap.chain(of_form(2, ["sqrt", "abs"], &[4, 8])).collect();
+        let joined = joiner(&known).joined(&dims());
+        let count = |form: usize| joined.iter().filter(|c| c.form == form).count();
+        assert!(count(0) + count(1) >= JOINED);
+        assert_eq!(count(2), OF_FORM);
     }
 
     const GROUPS: &str = "join . mapWrg 0 (mapLcl 0 abs) . split n.t0";

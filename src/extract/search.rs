@@ -3,6 +3,8 @@
 //! [`terms`] takes the saturated e-graph and gives the best term of each of a few dozen skeletons. Classes
 //! are cyclic, so the search computes choices top-down once and then repeats until none of them changes.
 
+mod other_stages;
+
 use super::context::{Context, Level, Verdict};
 use super::tunables::Target;
 use super::{Drawn, Dropped, Reason, cost, stages, tiles, written_out};
@@ -34,6 +36,7 @@ pub(super) struct Found {
 }
 
 /// A chosen e-node with chosen arguments.
+#[derive(Clone)]
 struct Choice {
     node: Rc<Node>,
     args: Vec<Rc<Choice>>,
@@ -339,13 +342,14 @@ pub(super) fn terms(
         search.best(*root);
     }
     search.settle(limits.extraction_rounds);
-    let best: Vec<(usize, Rc<Choice>)> = (forms.iter().zip(&roots))
-        .flat_map(|(form, root)| {
-            let best = search.best(*root);
-            let wanted = best.iter().filter(|c| scope != Scope::SideBySide || is_beside(c));
-            wanted.map(|choice| (*form, choice.clone())).collect::<Vec<_>>()
-        })
-        .collect();
+    let (mut best, mut seen) = (vec![], Set::default());
+    for (form, root) in forms.iter().zip(&roots) {
+        let found = search.best(*root);
+        let wanted = found.iter().filter(|c| scope != Scope::SideBySide || is_beside(c));
+        let wanted: Vec<Rc<Choice>> = wanted.cloned().collect();
+        let more = search.with_other_stages(*root, &wanted, &mut seen);
+        best.extend(wanted.into_iter().chain(more).map(|choice| (*form, choice)));
+    }
     // An interrupted search has seen few of the choices: its terms are not returned.
     limits.interrupt.check("while drawing candidates")?;
     let mut dropped = Dropped::default();
@@ -615,6 +619,31 @@ impl Search<'_> {
         Rc::new(out)
     }
 
+    /// Returns the parts of a composition or of a pair of functions, with their contexts.
+    fn parts(&mut self, node: &Node, args: &[Id], at: Context) -> Vec<Key> {
+        let (outer, inner) = match args {
+            [outer, inner] if node.function() == Some(&Op::Compose) => (*outer, *inner),
+            _ => return args.iter().copied().zip(at.components()).collect(),
+        };
+        // Only views may stand between the dimensions of a nest of parallel maps.
+        let is_view = |a: Id| self.views.contains_key(&a);
+        let at = if is_view(outer) || is_view(inner) { at } else { at.settled() };
+        // The outer part reads an intermediate, unless it is an invertible view: then the inner part
+        // stores through the view into the destination of the whole.
+        let turned = self.views.get(&outer).is_some_and(|v| can_turn(v));
+        let begins = at.level() == Level::Group && self.is_loop_over_arrays(outer);
+        // These compute such elements where they read them: one form of the maps is enough.
+        let fuses =
+            at.level() == Level::Host && self.is_bucketed(outer) && self.is_elementwise(inner, 0);
+        let read = match (turned, begins, fuses) {
+            (true, ..) => at,
+            (false, true, _) => at.start_of_loop(),
+            (false, false, true) => at.item().intermediate(),
+            (false, false, false) => at.intermediate(),
+        };
+        vec![(outer, at), (inner, read)]
+    }
+
     /// Returns how many choices are kept for a class in a context.
     fn width(&self, class: Id, at: Context) -> usize {
         // Keep more at host level: terms outside kernels decide most about the run time and are combined
@@ -706,27 +735,9 @@ impl Search<'_> {
                 Some(holes) => args.iter().zip(holes).map(|(a, at)| self.best((*a, at))).collect(),
                 None => return,
             },
-            Op::Compose => {
-                // Only views may stand between the dimensions of a nest of parallel maps.
-                let is_view = |a: Id| self.views.contains_key(&a);
-                let at = if is_view(args[0]) || is_view(args[1]) { at } else { at.settled() };
-                let outer = self.best((args[0], at));
-                // The outer part reads an intermediate, unless it is an invertible view: then the inner part
-                // stores through the view into the destination of the whole.
-                let turned = self.views.get(&args[0]).is_some_and(|v| can_turn(v));
-                let begins = at.level() == Level::Group && self.is_loop_over_arrays(args[0]);
-                // These compute such elements where they read them: one form of the maps is enough.
-                let fuses = at.level() == Level::Host
-                    && self.is_bucketed(args[0])
-                    && self.is_elementwise(args[1], 0);
-                let inner = match (turned, begins, fuses) {
-                    (true, ..) => at,
-                    (false, true, _) => at.start_of_loop(),
-                    (false, false, true) => at.item().intermediate(),
-                    (false, false, false) => at.intermediate(),
-                };
-                let inner = self.best((args[1], inner));
-                vec![outer, inner]
+            Op::Compose | Op::Fork | Op::Bimap => {
+                let parts = self.parts(node, &args, at);
+                parts.into_iter().map(|part| self.best(part)).collect()
             }
             Op::Cond if at.total || at.level() == Level::Host => match at.enter(&op, true, true) {
                 Verdict::No => return,
@@ -739,10 +750,6 @@ impl Search<'_> {
                         .collect()
                 }
             },
-            Op::Fork | Op::Bimap => {
-                let parts = args.iter().zip(at.components());
-                parts.map(|(a, at)| self.best((*a, at))).collect()
-            }
             Op::Fold | Op::While | Op::Histogram
                 if at.level() == Level::Group && !policy.slices =>
             {

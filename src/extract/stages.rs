@@ -8,7 +8,6 @@
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
-use indexmap::IndexSet;
 use std::fmt;
 
 /// A term whose stages share no symbol.
@@ -299,44 +298,22 @@ pub(super) fn values_at(part: &Term, number: usize, env: &SizeEnv) -> SizeEnv {
     own
 }
 
-/// Returns `dims` extended by the renamed dimensions of later stages (`n'1`), which have the values of the
-/// original ones.
+/// Returns `dims` extended by the dimensions that later stages have for themselves (`n'1`), which have the values of the common
+/// ones.
 pub(super) fn with_aliases(term: &Term, dims: &SizeEnv) -> SizeEnv {
     let mut out = dims.clone();
     term.visit(&mut |t| {
         for s in t.sizes() {
             s.visit(&mut |sym| {
-                if let Sym::Dim(name) = sym
-                    && !dims.contains_key(sym)
-                    && let Some((base, _)) = name.rsplit_once('\'')
-                    && let Some(value) = dims.get(&Sym::Dim(base.into()))
+                if !dims.contains_key(sym)
+                    && let Some(Ok(value)) = sym.common().map(|common| common.eval(dims))
                 {
-                    out.insert(sym.clone(), *value);
+                    out.insert(sym.clone(), value);
                 }
             });
         }
     });
     out
-}
-
-/// Whether two stages still share a symbol: a tile of a constant, which has no dimension to rename.
-pub(super) fn share_symbols(parts: &[Term]) -> bool {
-    let mut seen: IndexSet<Sym> = IndexSet::new();
-    parts.iter().any(|part| {
-        let mut own: IndexSet<Sym> = IndexSet::new();
-        part.visit(&mut |t| {
-            for s in t.sizes() {
-                s.visit(&mut |sym| {
-                    if sym.is_chosen() {
-                        own.insert(sym.clone());
-                    }
-                });
-            }
-        });
-        let shared = own.iter().any(|s| seen.contains(s));
-        seen.extend(own);
-        shared
-    })
 }
 
 /// Gives the factors that take the place of those of a stage; also gets the factors that are applied before it in its chain.
@@ -424,9 +401,12 @@ fn stage(factors: &[Term], before: &[Term], replace: Replace<'_>) -> Result<Vec<
 }
 
 fn renamed(s: &Sym, number: usize) -> Sym {
-    let of = |of: &Size| of.substitute(&|s| Some(Size::sym(renamed(s, number))));
+    let of = |of: &Size| match of.as_constant() {
+        Some(n) => Size::sym(Sym::of_stage(&n.to_string(), number)),
+        None => of.substitute(&|s| Some(Size::sym(renamed(s, number)))),
+    };
     match s {
-        Sym::Dim(name) => Sym::Dim(format!("{name}'{number}").into()),
+        Sym::Dim(name) => Sym::of_stage(name, number),
         Sym::Tile(n) => Sym::Tile(of(n)),
         Sym::Width(n) => Sym::Width(of(n)),
         Sym::Round(n) => Sym::Round(of(n)),
@@ -485,6 +465,21 @@ mod tests {
         let dims = SizeEnv::from_iter([(Sym::Dim("n".into()), 12)]);
         let all = with_aliases(&staged.compact, &dims);
         assert_eq!((all.len(), all.get(&Sym::Dim("n'2".into()))), (3, Some(&12)));
+    }
+
+    /// The tile of a number has no dimension that can be renamed.
+    #[test]
+    fn tiles_of_numbers_are_of_one_stage() {
+        let each = "map (take 5) . mapGlb 0 (join . mapSeq (mapSeq abs) . split 5.t0 . padLast 5^)";
+        let t = term(&format!("{each} . {each} . slide 5 1 (n - 4) . xs"));
+        let staged = apart(&t).expect("well-typed");
+        let text = staged.compact.to_string();
+        for tile in ["split 5.t0", "split 5'1.t0", "padLast 5'1^"] {
+            assert_eq!(text.matches(tile).count(), 1, "{text}");
+        }
+        assert_eq!(term(&text), staged.compact);
+        let all = with_aliases(&staged.compact, &SizeEnv::default());
+        assert_eq!(all.get(&Sym::of_stage("5", 1)), Some(&5));
     }
 
     #[test]

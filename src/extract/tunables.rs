@@ -506,7 +506,7 @@ impl Uses {
             });
         }
         let mut symbols: Vec<Sym> = symbols.into_iter().collect();
-        symbols.sort_by_key(|s| (s.level(), s.to_string()));
+        symbols.sort_by_cached_key(|s| (s.level(), s.to_string()));
         let symbols = in_order(symbols, &sizes);
         let mut roles = IndexMap::new();
         for s in &symbols {
@@ -679,7 +679,7 @@ impl Uses {
             });
         }
         let mut out: Vec<Size> = out.into_iter().collect();
-        out.sort_by_key(|s| (s.level(), s.to_string()));
+        out.sort_by_cached_key(|s| (s.level(), s.to_string()));
         out
     }
 

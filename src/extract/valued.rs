@@ -35,7 +35,7 @@ struct Staged {
     term: Term,
     /// The term that it is the expansion of.
     compact: Term,
-    /// Its stages as they stand in the e-graph, if there are several and no two of them share a symbol.
+    /// Its stages as they stand in the e-graph, if there are several.
     parts: Vec<Term>,
     /// The values of its dimensions, under all names.
     dims: SizeEnv,
@@ -46,10 +46,7 @@ impl Staged {
         let apart = stages::apart(compact).map_err(|_| Reason::IllTyped)?;
         let dims = stages::with_aliases(&apart.compact, env);
         let term = written_out(&apart.compact)?;
-        // Tiles of a constant, such as `2`, cannot be renamed by stage: stages that share such a tile are solved
-        // together.
-        let alone = apart.parts.len() < 2 || stages::share_symbols(&apart.parts);
-        let parts = match alone {
+        let parts = match apart.parts.len() < 2 {
             true => vec![],
             false => stages::frame(compact).map_err(|_| Reason::IllTyped)?.1,
         };

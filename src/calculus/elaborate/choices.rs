@@ -65,7 +65,7 @@ fn element(e: &Ex, at: &Ex, ty: &Ty) -> Option<Ex> {
         Kind::If(c, yes, no) if c.may_be_repeated() => {
             Some(Ex::choice((**c).clone(), element(yes, at, ty)?, element(no, at, ty)?))
         }
-        Kind::Map(Prim::Map, f, args) if is_of_scalars(f) => {
+        Kind::Map(Prim::Map, f, args) if is_cheap_of_scalars(f) => {
             let mut body = (*f.body).clone();
             for (p, arg) in f.params.iter().zip(args).rev() {
                 let Ty::Array(_, t) = &arg.ty else { return None };
@@ -88,8 +88,8 @@ fn is_cheap(e: &Ex) -> bool {
     !repeats && e.parts().iter().all(|(_, part)| is_cheap(part))
 }
 
-/// Whether a function is of scalars alone.
-fn is_of_scalars(f: &Lambda) -> bool {
+/// Whether a function of scalars may be computed for each element that is read.
+fn is_cheap_of_scalars(f: &Lambda) -> bool {
     let scalar = |p: &Layout| p.vars().iter().all(|(_, t)| t.is_scalar());
-    f.params.iter().all(scalar) && f.body.is_pure_scalar()
+    f.params.iter().all(scalar) && is_cheap(&f.body)
 }

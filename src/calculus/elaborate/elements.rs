@@ -91,15 +91,7 @@ impl Elements<'_> {
             }
             self.gathered(i, k, f, args);
         }
-        // A counter without uses is not needed, if another array gives the length.
-        let used = f.body.free();
-        for k in (0..args.len()).rev() {
-            let counts = matches!(args[k].kind, Kind::Prim(Prim::Iota, ..));
-            if counts && args.len() > 1 && !f.params[k].meets(&used) {
-                f.params.remove(k);
-                args.remove(k);
-            }
-        }
+        without_unused(f, args);
     }
 
     /// Replaces the rows that the function reads at places that are computed from the counter `i`, parameter `k`, alone.
@@ -205,13 +197,24 @@ impl Elements<'_> {
     }
 }
 
+/// Removes the arrays of a map whose elements are not used, if another array gives the length.
+pub(super) fn without_unused(f: &mut Lambda, args: &mut Vec<Ex>) {
+    let used = f.body.free();
+    for k in (0..args.len()).rev() {
+        if args.len() > 1 && !f.params[k].meets(&used) {
+            f.params.remove(k);
+            args.remove(k);
+        }
+    }
+}
+
 /// Whether an expression contains a reduction.
 pub(super) fn contains_reduction(e: &Ex) -> bool {
     hoist::reduces(&e.kind) || e.parts().iter().any(|(_, part)| contains_reduction(part))
 }
 
 /// Returns the variables bound by a function, in its body too.
-fn bound_in(f: &Lambda) -> Vars {
+pub(super) fn bound_in(f: &Lambda) -> Vars {
     fn walk(e: &Ex, out: &mut Vars) {
         for (layouts, part) in e.parts() {
             out.extend(layouts.iter().flat_map(|l| l.vars()).map(|(v, _)| v));
@@ -224,7 +227,7 @@ fn bound_in(f: &Lambda) -> Vars {
 }
 
 /// Whether an array is read where it is: it costs nothing, but for the elements of its rows that are chosen.
-fn is_read(e: &Ex) -> bool {
+pub(super) fn is_read(e: &Ex) -> bool {
     match &e.kind {
         Kind::Index(a, i) => is_read(a) && i.is_pure_scalar(),
         Kind::Prim(Prim::Transpose | Prim::Take, _, _, args) => args.iter().all(is_read),
@@ -243,7 +246,7 @@ fn same_rows(a: &Ex, b: &Ex) -> bool {
 }
 
 /// Calls `f` on every array and the place at which it is read.
-fn indexed<'e>(e: &'e Ex, f: &mut dyn FnMut(&'e Ex, &'e Ex)) {
+pub(super) fn indexed<'e>(e: &'e Ex, f: &mut dyn FnMut(&'e Ex, &'e Ex)) {
     if let Kind::Index(array, at) = &e.kind {
         f(array, at);
     }
@@ -264,7 +267,7 @@ fn unconditional(e: &Ex) -> Vec<Kind> {
 }
 
 /// Collects the names of scalars with what they stand for, the outer ones first.
-fn scalars_named(e: &Ex, out: &mut Vec<(Ex, Ex)>) {
+pub(super) fn scalars_named(e: &Ex, out: &mut Vec<(Ex, Ex)>) {
     if let Kind::Let(Layout::Var(v, ty), value, _) = &e.kind
         && value.is_pure_scalar()
     {

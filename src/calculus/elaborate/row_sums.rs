@@ -36,8 +36,8 @@ fn within(t: &Term, in_map: bool) -> Built {
     Ok(done)
 }
 
-/// Returns the term with the rows of large matrices reduced one by one in the functions of its maps: the other direction, for stages that
-/// are shared out to the whole device.
+/// Returns the term with the rows of large computed matrices reduced one by one: the other direction, for stages that are shared out to
+/// the whole device.
 ///
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
@@ -59,26 +59,23 @@ fn reduced_by_rows(total: &Term, before: &Term, env: &SizeEnv) -> Built {
     let chain = before.chain();
     let maps = chain.iter().take_while(|f| *f.op() == Op::Map(MapKind::Plain)).count();
     let (elements, rest) = chain.split_at(maps);
-    let Some((Op::Join, rows)) = rest.split_first().map(|(f, rows)| (f.op(), rows)) else {
+    let rows = match rest.split_first() {
+        Some((join, rows)) if *join.op() == Op::Join => Term::of_chain(rows).ok(),
+        _ => None,
+    };
+    let Some(rows) = rows.filter(|rows| gives_large(rows, env)) else {
         return build::compose(total, before);
     };
-    let Ok(rows) = Term::of_chain(rows) else { return build::compose(total, before) };
-    if !gives_large(&rows, env) {
-        return build::compose(total, before);
-    }
     let (n, row) = build::elements(&rows.ty().cod)?;
     let (m, _) = build::elements(&row)?;
     let mut each = Term::id(&row);
     for f in elements.iter().rev() {
         each = build::compose(&build::map(MapKind::Plain, &m, &f.args()[0])?, &each)?;
     }
-    let each = build::apply(total.op().clone(), &[], total.args().to_vec(), &each)?;
+    let reduced = |f: &Term| Term::on(total.op().clone(), &[], &f.ty().cod, total.args().to_vec());
+    let each = build::compose(&reduced(&each)?, &each)?;
     let rows = build::compose(&build::map(MapKind::Plain, &n, &each)?, &rows)?;
-    reduced_by_rows(
-        &build::apply(total.op().clone(), &[], total.args().to_vec(), &Term::id(&rows.ty().cod))?,
-        &rows,
-        env,
-    )
+    reduced_by_rows(&reduced(&rows)?, &rows, env)
 }
 
 /// Returns what gives the elements of each row, if `total` combines the reductions of rows with which `before` ends.

@@ -774,6 +774,89 @@ fn stages_of_large_elements_are_apart() {
     assert_eq!(counts(20), (1, Some(1)));
 }
 
+/// Three blurs of the images of a batch, combined and summed.
+#[test]
+fn stages_stand_apart_in_a_form_of_their_own() {
+    let program = elaborated(
+        1024,
+        "def blur [h] [w] (a: [h][w]f32) : [h][w]f32 =
+           let row xs = map sum (slide 3 1 (pad 1 1 0 xs))
+           in a |> map row |> transpose |> map row |> transpose
+         entry f [n] (X: [n][n][n]f32) (Y: [n][n][n]f32) (Z: [n][n][n]f32) : [n]f32 =
+           map3 (\\x y z -> sum (flatten (map3 (map3 (\\a b c -> a * b - c)) (blur x) (blur y) (blur z)))) X Y Z",
+    );
+    let forms: Vec<String> = program.others.iter().map(show).collect();
+    let stored: Vec<&String> = forms.iter().filter(|f| f.contains("tomem(global)")).collect();
+    // Two passes for each image; then the images' rows are summed one by one.
+    assert!(stored.iter().any(|f| f.matches("tomem(global)").count() == 6), "{forms:#?}");
+    let sums = "map (reduce {Add(_1, _2)} {0} . map (reduce {Add(_1, _2)} {0}";
+    assert!(stored.iter().any(|f| f.starts_with(sums)), "{stored:?}");
+    assert!(!show(&program.term).contains("tomem(global)"));
+}
+
+#[test]
+fn choices_between_rows_are_choices_of_elements() {
+    let of = |choice: &str| {
+        term(&format!(
+            "entry f [n] [m] (A: [n][m]f32) (is: [n]i32) : [n][m]f32 = map (\\i -> {choice}) is"
+        ))
+    };
+    for choice in [
+        "if i >= 0 then A[i] else replicate m 0",
+        "if i > 1 then map (* 2) A[i] else if i == 0 then A[0] else replicate m A[0, 0]",
+    ] {
+        let text = of(choice);
+        assert!(text.starts_with("map (map (cond ") && !text.contains("replicate"), "{text}");
+    }
+    // Each element would compute the sum.
+    let text = of("if i >= 0 then A[i] else replicate m (reduce (+) 0 A[0])");
+    assert!(text.contains("replicate") || !text.contains("map (map"), "{text}");
+}
+
+/// Slices at counted places are windows, of any distance and from any place on; two at one place are one.
+#[test]
+fn slices_at_counted_places_are_windows() {
+    let of = |ty: &str, body: &str| {
+        let text =
+            "entry f [n] (p: TYPE) (is: [n]i32) : [n][n]f32 = tabulate_2d n n (\\i j -> BODY)";
+        term(&text.replace("TYPE", ty).replace("BODY", body))
+    };
+    let padded = "[n + 2][n + 2]f32";
+    let windows = of(padded, "maximum (map maximum p[i:i + 3, j:j + 3])");
+    let all = "map (map (reduce {Max(_1, _2)} {-inf} . join) . transpose . map slide) . slide . p";
+    assert_eq!(windows, all);
+    let corners = of(padded, "let q = p[i:i + 3, j:j + 3] in q[0, 2] - q[2, 0]");
+    let corner = |i: u64, j: u64| {
+        format!("(index . fork (index . fork id ({{{i}}} . bang)) ({{{j}}} . bang))")
+    };
+    let read = format!("{{Sub(_1, _2)}} . fork {} {}", corner(0, 2), corner(2, 0));
+    assert_eq!(corners, format!("map (map ({read}) . transpose . map slide) . slide . p"));
+    let pooled = of("[2*n + 1][2*n]f32", "maximum (map maximum p[2*i + 1:2*i + 3, 2*j:2*j + 2])");
+    assert_eq!(pooled, all.replace("slide . p", "slide . drop . p"));
+    let volumes = term(
+        "entry f [n] (p: [n + 1][n + 1][n + 1]f32) : [n][n][n]f32 =
+           tabulate_3d n n n (\\i j k -> sum (flatten (flatten p[i:i + 2, j:j + 2, k:k + 2])))",
+    );
+    assert_eq!(volumes.matches("slide").count(), 3, "{volumes}");
+    assert!(!volumes.contains("index") && !volumes.contains("iota"), "{volumes}");
+}
+
+/// A slice of two dimensions at a place that the data decide reads elements, and makes no rows. So does one of which some are outside
+/// the array.
+#[test]
+fn slices_at_computed_places_read_elements() {
+    let text = |at: &str, last: &str| {
+        term(&format!(
+            "entry f [n] (p: [n + 2][n + 2]f32) (is: [n]i32) : [n][n]f32 =
+               tabulate_2d n n (\\i j -> if i < {last} then maximum (map maximum p[{at}:{at} + 3, j:j + 3]) else 0)"
+        ))
+    };
+    for text in [text("is[i]", "n"), text("(i + 1)", "n - 1")] {
+        assert!(text.contains("map (index . fork (index . fork "), "{text}");
+        assert!(!text.contains("slide"), "{text}");
+    }
+}
+
 /// What all elements of a product meet comes with the rows of one side, whether it is an input or not.
 #[test]
 fn products_have_two_sides() {

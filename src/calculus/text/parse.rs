@@ -51,9 +51,11 @@ fn lex(source: &Arc<Source>, range: Range<usize>) -> Result<Vec<(Tok, Span)>> {
             // A prime may be part of a name, but not its first character.
             text[from..].find(|c: char| !word(c) && c != '\'').map_or(text.len(), |i| from + i)
         };
-        let tok = if c.is_ascii_digit() {
+        let digit = |i: usize| text.as_bytes().get(i).is_some_and(u8::is_ascii_digit);
+        // `5'1` is a dimension: the number 5 in one stage of a term.
+        let of_stage = text[run(at)..].starts_with('\'') && digit(run(at) + 1);
+        let tok = if c.is_ascii_digit() && !of_stage {
             at = run(at);
-            let digit = |i: usize| text.as_bytes().get(i).is_some_and(u8::is_ascii_digit);
             if text[at..].starts_with('.') && digit(at + 1) {
                 at = run(at + 1);
             }
@@ -61,7 +63,7 @@ fn lex(source: &Arc<Source>, range: Range<usize>) -> Result<Vec<(Tok, Span)>> {
                 at = run(at + 1);
             }
             Tok::Number(text[start..at].to_owned())
-        } else if c.is_alphabetic() || c == '_' {
+        } else if word(c) {
             at = name(at);
             while text[at..].starts_with('.') && text[at + 1..].starts_with(word) {
                 at = name(at + 1);

@@ -378,15 +378,11 @@ fn first_short(t: &Term) -> Option<(Position, Term)> {
 
 /// Adds the step that gives each stage symbols of its own, `n'1.t0` for `n.t0`, if the candidate's term has such symbols.
 pub(super) fn part_stages(d: &mut Derivation, term: &Term) -> std::result::Result<(), TypeError> {
-    let common = |sym: &Sym| match sym {
-        Sym::Dim(name) => name.split_once('\'').map(|(common, _)| Size::dim(common)),
-        _ => None,
-    };
     let before = d.goal().clone();
     if *term == before {
         return Ok(());
     }
-    let matched = term.with_sizes(&common)? == before;
+    let matched = term.with_sizes(&Sym::common)? == before;
     d.steps.push(Step {
         rule: "stages".to_owned(),
         direction: Direction::Forwards,

@@ -114,7 +114,9 @@ impl Reads<'_> {
                 let cut = self.length(&args.first()?.ty)?.checked_sub(self.length(&array.ty)?)?;
                 args.first()?.element(&sum(at, cut)?)
             }
-            Kind::Map(Prim::Map, f, args) if !is_view(&f.body) && !contains_pattern(&f.body) => {
+            Kind::Map(Prim::Map, f, args)
+                if !contains_pattern(&f.body) && (!is_view(&f.body) || is_window(&f.body)) =>
+            {
                 let mut element = (*f.body).clone();
                 for (p, a) in f.params.iter().zip(args) {
                     bind(&mut element, p, &a.element(at)?);
@@ -142,6 +144,7 @@ impl Reads<'_> {
     /// Returns a view of a row as a row of an array of views: `pad xs[c]` is `(map pad xs)[c]`.
     fn lifted(&mut self, view: &Ex) -> Option<Ex> {
         let args = match &view.kind {
+            _ if is_window(view) => return None,
             Kind::Prim(_, funs, _, args) if funs.is_empty() && is_view_of_rows(view) => args,
             Kind::Map(Prim::Map, _, args) => args,
             _ => return None,
@@ -185,10 +188,17 @@ fn is_view(e: &Ex) -> bool {
 /// Whether an expression rearranges one array, whose rows keep their elements.
 fn is_view_of_rows(e: &Ex) -> bool {
     let Kind::Prim(prim, ..) = &e.kind else { return false };
-    matches!(
-        prim,
-        Prim::Pad(_) | Prim::Split | Prim::Join | Prim::Transpose | Prim::Slide | Prim::Reverse
-    )
+    matches!(prim, Prim::Pad(_) | Prim::Split | Prim::Join | Prim::Reverse)
+}
+
+/// Whether an expression has the elements of an array in windows and transposed, which [`Reads::read`] sees through.
+fn is_window(e: &Ex) -> bool {
+    match &e.kind {
+        Kind::Prim(Prim::Transpose | Prim::Slide, _, _, args) => args.iter().all(is_window),
+        Kind::Map(Prim::Map, f, args) => is_window(&f.body) && args.iter().all(is_window),
+        Kind::Var(_) | Kind::Input(_) | Kind::Index(..) => e.ty.has_array(),
+        _ => false,
+    }
 }
 
 /// Gives the names that are bound in an expression other names.
@@ -244,13 +254,24 @@ fn number(place: &Ex, k: u64) -> Option<Ex> {
 
 /// A place as a sum: the counters with their coefficients, and a number.
 #[derive(Debug, PartialEq)]
-pub(super) struct Affine {
-    pub(super) counters: Vec<(Var, u64)>,
-    pub(super) constant: i128,
+pub(in crate::calculus::elaborate) struct Affine {
+    pub(in crate::calculus::elaborate) counters: Vec<(Var, u64)>,
+    pub(in crate::calculus::elaborate) constant: i128,
+}
+
+impl Affine {
+    /// Returns the coefficient of a counter.
+    pub(in crate::calculus::elaborate) fn coefficient(&self, counter: Var) -> u64 {
+        self.counters.iter().filter(|(v, _)| *v == counter).map(|(_, k)| k).sum()
+    }
 }
 
 /// Returns a place as a sum of multiples of counters and a number; `None` if it is no such sum.
-pub(super) fn affine(place: &Ex, counters: &Vars, env: &SizeEnv) -> Option<Affine> {
+pub(in crate::calculus::elaborate) fn affine(
+    place: &Ex,
+    counters: &Vars,
+    env: &SizeEnv,
+) -> Option<Affine> {
     let number = |constant| Some(Affine { counters: vec![], constant });
     match &place.kind {
         Kind::Var(v) if counters.contains(v) => {
@@ -270,8 +291,11 @@ pub(super) fn affine(place: &Ex, counters: &Vars, env: &SizeEnv) -> Option<Affin
                     Some(Affine { counters: a.counters, constant: a.constant - b.constant })
                 }
                 ScalarOp::Mul => {
-                    let (a, k) =
-                        if b.counters.is_empty() { (a, b.constant) } else { (b, a.constant) };
+                    let (a, k) = match (a.counters.is_empty(), b.counters.is_empty()) {
+                        (_, true) => (a, b.constant),
+                        (true, false) => (b, a.constant),
+                        (false, false) => return None,
+                    };
                     let times = u64::try_from(k).ok()?;
                     let counters =
                         a.counters.into_iter().map(|(v, n)| Some((v, n.checked_mul(times)?)));

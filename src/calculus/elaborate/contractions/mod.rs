@@ -30,7 +30,8 @@ use super::interchange::named;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::Prim;
-use counters::{Axis, Reads, affine, axis, contains_pattern, read_at, substitute};
+pub(super) use counters::affine;
+use counters::{Axis, Reads, axis, contains_pattern, read_at, substitute};
 use operands::{Operands, slides};
 
 /// Fewest rows of each operand, and fewest elements of a row, for which a tile may pay.
