@@ -58,6 +58,8 @@ impl Windows<'_> {
                 body.put(*v, value);
                 *e = (**body).clone();
             }
+            // The place of a slice that is a window now.
+            Kind::Let(p, _, body) if !p.meets(&body.free()) => *e = (**body).clone(),
             _ => {}
         }
     }
