@@ -161,7 +161,7 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let body = recurrences::as_scans(body, sizes.env_mut(), &mut fresh);
     let short = short.map(|body| recurrences::as_scans(body, sizes.env_mut(), &mut fresh));
     let mut prepared = |body| {
-        let body = windows::by_slide(body, sizes.env(), &mut fresh);
+        let body = windows::by_slide(body, sizes.env_mut(), &mut fresh);
         let body = choices::by_element(body, sizes.env(), &mut fresh);
         let body = elements::by_element(body, sizes.env(), &mut fresh);
         let body = tables::tables(hoist::hoist(body, &mut fresh), sizes.env(), &mut fresh);

@@ -9,17 +9,18 @@ use super::contractions::affine;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::elements::{bound_in, indexed, is_read, scalars_named, without_unused};
 use super::interchange::named;
+use super::parts::dimension;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::lang::typed::Prim;
 
 /// Returns the program with windows of `slide` in place of slices at counted places.
-pub(super) fn by_slide(mut e: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Ex {
+pub(super) fn by_slide(mut e: Ex, env: &mut SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Ex {
     Windows { env, fresh }.walk(&mut e);
     e
 }
 
 struct Windows<'a> {
-    env: &'a SizeEnv,
+    env: &'a mut SizeEnv,
     fresh: &'a mut dyn FnMut() -> Var,
 }
 
@@ -73,9 +74,8 @@ impl Windows<'_> {
         };
         let mut lets = vec![];
         scalars_named(&f.body, &mut lets);
-        let at = Places { i, lets: &lets, env: self.env };
         let mut found: Vec<Slices> = vec![];
-        at.slices(&f.body, &mut |s| {
+        Places { i, lets: &lets, env: self.env }.slices(&f.body, &mut |s| {
             if !found.contains(&s) {
                 found.push(s);
             }
@@ -87,6 +87,7 @@ impl Windows<'_> {
             let Some(window) = windows.element_type() else { continue };
             let name = named(&window, self.fresh);
             let value = name.value(s.array.span);
+            let at = Places { i, lets: &lets, env: self.env };
             at.read(&mut f.body, &s, &path, &value, self.fresh);
             f.params.push(name);
             args.push(windows);
@@ -108,8 +109,13 @@ impl Windows<'_> {
         if reach > rest {
             return None;
         }
-        let base = if s.from > 0 { base.drop(&Size::constant(rest))? } else { base };
-        let base = if reach < rest { base.take(&Size::constant(reach))? } else { base };
+        let mut base = base;
+        if s.from > 0 {
+            base = base.drop(&dimension(n, "rest", rest, self.env))?;
+        }
+        if reach < rest {
+            base = base.take(&dimension(n, "reach", reach, self.env))?;
+        }
         base.slide(&s.width, s.step, n)
     }
 }
