@@ -809,8 +809,8 @@ fn choices_between_rows_are_choices_of_elements() {
         assert!(text.starts_with("map (map (cond ") && !text.contains("replicate"), "{text}");
     }
     // Each element would compute the sum.
-    let text = of("if i >= 0 then A[i] else replicate m (reduce (+) 0 A[0])");
-    assert!(text.contains("replicate") || !text.contains("map (map"), "{text}");
+    let text = of("if i >= 0 then A[i] else replicate m (reduce (+) 0 (map (* f32.i32 i) A[0]))");
+    assert!(text.starts_with("map (cond ") && text.matches("reduce").count() == 1, "{text}");
 }
 
 /// Slices at counted places are windows, of any distance and from any place on; two at one place are one.

@@ -34,6 +34,7 @@ impl Search<'_> {
         let Some(best) = found.first().filter(|c| c.outline.kernels >= MANY) else {
             return vec![];
         };
+        // The best comes last, and its stages stay.
         let mut stages = vec![];
         for choice in found.iter().rev() {
             stages.clear();
