@@ -134,7 +134,7 @@ impl Places<'_> {
         if let Kind::Map(Prim::Map, g, args) = &e.kind {
             for (t, width) in counters(g, args) {
                 indexed(&g.body, &mut |array, at| {
-                    self.slice(array, at, t, &width).into_iter().for_each(&mut *f)
+                    self.slice(array, at, t, &width).into_iter().for_each(&mut *f);
                 });
             }
         }
