@@ -724,8 +724,13 @@ impl Search<'_> {
             Data::Fn(t, _) => t.cod.clone(),
             Data::Size(_) | Data::Ty(_) | Data::Broken => return,
         };
-        let short =
-            op == Op::Map(MapKind::Seq) && at.short_array().is_some() && self.is_short(&result);
+        // A work-item has the state of its loop in registers, wherever the result goes.
+        let registers = match op {
+            Op::Map(MapKind::Seq) => at.short_array(),
+            Op::Fold | Op::While => at.intermediate().short_array(),
+            _ => None,
+        };
+        let registers = registers.filter(|_| result.has_array() && self.is_short(&result));
         let policy = &self.target.search;
         let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
             Op::Sliced | Op::ReduceLcl | Op::ScanLcl(_) if !policy.slices => {
@@ -811,11 +816,20 @@ impl Search<'_> {
                 };
                 let inner = match at.enter(op, small, array) {
                     Verdict::Inside(inner) => Some(inner),
-                    Verdict::No if short => at.short_array(),
+                    Verdict::No if op == &Op::Map(MapKind::Seq) => registers,
                     Verdict::No => None,
                 };
                 let Some(inner) = inner else { return };
-                args.iter().map(|a| self.best((*a, inner))).collect()
+                // The steps of a work-item's loop update registers, or make a short array, which becomes the state.
+                let other = registers.filter(|_| *op != Op::Map(MapKind::Seq));
+                let of = |search: &mut Self, a: Id| {
+                    let mut list = search.best((a, inner));
+                    if let Some(other) = other {
+                        Rc::make_mut(&mut list).extend(search.best((a, other)).iter().cloned());
+                    }
+                    list
+                };
+                args.iter().map(|a| of(self, *a)).collect()
             }
         };
         if lists.iter().any(|l| l.is_empty()) {
@@ -864,14 +878,17 @@ impl Search<'_> {
             // Local memory passes on partial results of reductions. A stage that only maps is fused instead,
             // or stays with its work-items for a reader that reads it twice. Elements of a register array
             // contain no further reduction.
-            let mut kept = short || staged && !reduces && at.keeps();
+            let mut kept = registers.is_some() && op == Op::Map(MapKind::Seq)
+                || staged && !reduces && at.keeps();
             let unfit = (staged && !kept && (!reduces || at.keeps())) || (in_registers && reduces);
             if !at.total && unfit {
                 found.dropped.add(Reason::NotFused);
                 return None;
             }
             match (&op, chosen) {
-                (Op::Compose, [outer, inner]) if outer.skeleton == 0 => kept = inner.kept,
+                (Op::Compose, [outer, inner]) if outer.skeleton == 0 => {
+                    kept = inner.kept && outer.reads < 2;
+                }
                 (Op::Compose, [outer, inner]) => {
                     if inner.kept && outer.reads < 2 && !at.total {
                         found.dropped.add(Reason::NotFused);
@@ -880,6 +897,8 @@ impl Search<'_> {
                     kept = outer.kept;
                 }
                 (Op::Fork | Op::Bimap, chosen) => kept |= chosen.iter().any(|c| c.kept),
+                // The rows of a short array are parts of it.
+                _ if registers.is_some() => {}
                 (_, chosen) if chosen.iter().any(|c| c.kept) && !at.total => {
                     found.dropped.add(Reason::NotFused);
                     return None;

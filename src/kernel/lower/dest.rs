@@ -3,7 +3,7 @@
 //! The inverse of a view turns a destination of the view's result into a destination of its
 //! argument, so that a stage stores its result directly in the final place.
 
-use super::view::{Shape, Slot, Step, Stop, View, Views, advance, chunk, stop};
+use super::view::{Shape, Slot, Step, Stop, View, Views, advance, chosen, stop};
 use crate::calculus::term::{Op, Term};
 use crate::diag::Code;
 use crate::kernel::ir::index::{Facts, Guard, Index};
@@ -254,9 +254,29 @@ impl Dest {
             Shape::Array(_, t) => {
                 let (t, regs) = ((**t).clone(), regs.to_vec());
                 let each = usize::try_from(t.elems()).unwrap_or(usize::MAX);
-                Dest::array(move |i| Dest::of_regs(&t, chunk(&regs, each, i)?))
+                Dest::array(move |i| {
+                    chosen(&regs, each, i, &|r| Dest::of_regs(&t, r), &|g, a, b| {
+                        Ok(Dest::either(g, a, b))
+                    })
+                })
             }
         })
+    }
+
+    /// `a` where the guard holds, else `b`, which have the same type.
+    fn either(g: &Guard, a: Dest, b: Dest) -> Dest {
+        match (a, b) {
+            (Dest::Nowhere, Dest::Nowhere) => Dest::Nowhere,
+            (Dest::Pair(a1, a2), Dest::Pair(b1, b2)) => Dest::pair(
+                Dest::either(g, (*a1).clone(), (*b1).clone()),
+                Dest::either(g, (*a2).clone(), (*b2).clone()),
+            ),
+            (Dest::Array(a), Dest::Array(b)) => {
+                let g = g.clone();
+                Dest::array(move |i| Ok(Dest::either(&g, (a.at)(i)?, (b.at)(i)?)))
+            }
+            (a, b) => Dest::Either(g.clone(), Rc::new(a), Rc::new(b)),
+        }
     }
 }
 

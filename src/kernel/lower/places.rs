@@ -59,7 +59,11 @@ pub fn written(d: &Dest, out: &mut Vec<Place>) {
             written(a, out);
             written(b, out);
         }
-        Dest::Guarded(_, d) | Dest::Either(_, d, _) => written(d, out),
+        Dest::Guarded(_, d) => written(d, out),
+        Dest::Either(_, a, b) => {
+            written(a, out);
+            written(b, out);
+        }
         Dest::Placed(p) => written(&p.all, out),
         Dest::Lanes(ds) => ds.iter().for_each(|d| written(d, out)),
     }

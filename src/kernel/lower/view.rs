@@ -251,10 +251,47 @@ impl View {
             }
             Shape::Array(n, t) => {
                 let (t, regs) = ((**t).clone(), regs.to_vec());
-                View::array(*n, move |i| View::of_regs(&t, chunk(&regs, elem_count(&t), i)?))
+                View::array(*n, move |i| {
+                    chosen(&regs, elem_count(&t), i, &|r| View::of_regs(&t, r), &guarded)
+                })
             }
         })
     }
+}
+
+/// Most elements of an array of registers among which an index that data decide chooses: the array is in memory otherwise, where an
+/// access takes about as long as so many choices.
+const CHOSEN: usize = 16;
+
+/// Returns what `of` gives for the `i`-th chunk of registers. An index that data decide chooses between the chunks, in as many steps as
+/// their number has binary digits; any other index must be a constant.
+pub fn chosen<T>(
+    regs: &[Reg],
+    each: usize,
+    i: &Index,
+    of: &dyn Fn(&[Reg]) -> Step<T>,
+    either: &dyn Fn(&Guard, T, T) -> Step<T>,
+) -> Step<T> {
+    let chunks = regs.len() / each.max(1);
+    if chunks < 2 || chunks > CHOSEN || !i.has_data() {
+        return of(chunk(regs, each, i)?);
+    }
+    fn among<T>(
+        (from, to): (usize, usize),
+        i: &Index,
+        at: &dyn Fn(usize) -> Step<T>,
+        either: &dyn Fn(&Guard, T, T) -> Step<T>,
+    ) -> Step<T> {
+        if to - from == 1 {
+            return at(from);
+        }
+        let middle = usize::midpoint(from, to);
+        let low = Guard::less(i, &Index::from(i64::try_from(middle).unwrap_or(i64::MAX)));
+        let first = among((from, middle), i, at, either)?;
+        either(&low, first, among((middle, to), i, at, either)?)
+    }
+    let at = |k: usize| of(&regs[k * each..(k + 1) * each]);
+    among((0, chunks), i, &at, either)
 }
 
 fn elem_count(s: &Shape) -> usize {
@@ -262,7 +299,7 @@ fn elem_count(s: &Shape) -> usize {
 }
 
 /// Returns the `i`-th chunk of registers. If there are several, `i` must be a constant.
-pub fn chunk<'a>(regs: &'a [Reg], each: usize, i: &Index) -> Step<&'a [Reg]> {
+fn chunk<'a>(regs: &'a [Reg], each: usize, i: &Index) -> Step<&'a [Reg]> {
     if regs.len() == each {
         return Ok(regs);
     }
