@@ -68,7 +68,7 @@ def sort_by_key key xs =
       (ys, from + 8)).0
 
 -- The numbers in ascending order.
-def sort xs = sort_by_key (\x -> x) xs
+def sort xs = sorted xs (sort_by_key (\x -> x) xs)
 
 -- The indices of the elements in ascending order, the lower index first of equal ones.
 def argsort xs = (unzip (sort_by_key (\(x, _) -> x) (zip xs (indices xs)))).1

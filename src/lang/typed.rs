@@ -265,6 +265,8 @@ pub enum Prim {
     /// `; ; xs`: whether `xs` counts as short, where one way is better for short arrays, and another for long ones. The answer
     /// changes no value; elaboration decides.
     Few,
+    /// `; ; xs, sorted`: `sorted`, which has the numbers `xs` in ascending order. Elaboration may compute it in another way.
+    Sorted,
     /// `; n;`: the element type is the result's.
     Iota,
     /// `; n; x`.

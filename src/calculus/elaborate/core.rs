@@ -496,6 +496,7 @@ pub(super) fn is_view(prim: Prim) -> bool {
         | Prim::Histogram
         | Prim::CountingSort
         | Prim::Few
+        | Prim::Sorted
         | Prim::Generate
         | Prim::MapWrg(_)
         | Prim::MapLcl(_)

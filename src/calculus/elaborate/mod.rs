@@ -48,6 +48,7 @@ mod lift;
 mod loops_out;
 mod natural;
 mod nests;
+mod networks;
 mod partners;
 mod parts;
 mod patterns;
@@ -158,9 +159,9 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         next += 1;
         Var(next - 1)
     };
-    let body = recurrences::as_scans(body, sizes.env_mut(), &mut fresh);
-    let short = short.map(|body| recurrences::as_scans(body, sizes.env_mut(), &mut fresh));
     let mut prepared = |body| {
+        let body = networks::of_short_sorts(body, sizes.env(), &mut fresh);
+        let body = recurrences::as_scans(body, sizes.env_mut(), &mut fresh);
         let body = windows::by_slide(body, sizes.env_mut(), &mut fresh);
         let body = choices::by_element(body, sizes.env(), &mut fresh);
         let body = elements::by_element(body, sizes.env(), &mut fresh);

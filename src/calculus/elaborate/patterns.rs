@@ -172,6 +172,7 @@ impl Bracket {
             Prim::Map
             | Prim::Generate
             | Prim::Few
+            | Prim::Sorted
             | Prim::Iterate
             | Prim::IterateSeq
             | Prim::MapWrg(_)

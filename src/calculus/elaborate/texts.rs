@@ -813,6 +813,28 @@ fn choices_between_rows_are_choices_of_elements() {
     assert!(text.starts_with("map (cond ") && text.matches("reduce").count() == 1, "{text}");
 }
 
+/// Sorts of short arrays of known length are networks of scalars, of which only what is used is computed.
+#[test]
+fn short_sorts_are_networks() {
+    let of = |ty: &str, body: &str| {
+        term(&format!("entry f [n] (A: [n]{ty}) : [n]i32 = map (\\a -> {body}) A"))
+    };
+    let steps = |text: &str| text.matches("Min(").count() + text.matches("Max(").count();
+    let median = of("[5]i32", "(sort a)[2]");
+    assert!(!median.contains("scatter") && steps(&median) < 2 * 9, "{median}");
+    assert_eq!(steps(&of("[2]i32", "let s = sort a in s[1] - s[0]")), 2);
+    assert_eq!(steps(&of("[4]i32", "sum (map2 (*) (sort a) [1, 2, 3, 4])")), 2 * 5);
+    // Other lengths, and other orders, have no network.
+    for (ty, body) in [
+        ("[n]i32", "(sort a)[0]"),
+        ("[5]i32", "(argsort a)[2]"),
+        ("[5]i32", "(sort_by_key (\\x -> -x) a)[2]"),
+    ] {
+        let text = of(ty, body);
+        assert_eq!(steps(&text), 0, "{text}");
+    }
+}
+
 /// Slices at counted places are windows, of any distance and from any place on; two at one place are one.
 #[test]
 fn slices_at_counted_places_are_windows() {

@@ -392,6 +392,7 @@ impl Lower {
                 Ok(Typed::value(Values::Scatter(Box::new(all), site), self.shape(&c.e.ty, site)?))
             }
             Prim::Few => Ok(Typed::constant(ScalarType::Bool, Cell::stored(ScalarType::Bool, 0))),
+            Prim::Sorted => self.arg(b, c, 1),
             Prim::Iota => {
                 let ty = match &c.e.ty {
                     Type::Array(_, t) => scalar_type(t),

@@ -64,7 +64,7 @@ pub enum Slot {
     Value,
 }
 
-const PATTERNS: [(&str, Prim, usize); 61] = [
+const PATTERNS: [(&str, Prim, usize); 62] = [
     ("map", Prim::Map, 1),
     ("map1", Prim::Map, 1),
     ("map2", Prim::Map, 2),
@@ -99,6 +99,7 @@ const PATTERNS: [(&str, Prim, usize); 61] = [
     ("histogram", Prim::Histogram, 1),
     ("counting_sort", Prim::CountingSort, 1),
     (FEW, Prim::Few, 1),
+    (SORTED, Prim::Sorted, 2),
     ("iota", Prim::Iota, 1),
     ("replicate", Prim::Replicate, 1),
     ("generate", Prim::Generate, 1),
@@ -128,8 +129,16 @@ const PATTERNS: [(&str, Prim, usize); 61] = [
     ("vectorise", Prim::Vectorize, 1),
 ];
 
-/// The name of [`Prim::Few`], which only the prelude knows.
-pub const FEW: &str = "few";
+/// The name of [`Prim::Few`].
+const FEW: &str = "few";
+
+/// The name of [`Prim::Sorted`].
+const SORTED: &str = "sorted";
+
+/// Whether only the prelude knows a name.
+pub fn is_internal(name: &str) -> bool {
+    [FEW, SORTED].contains(&name)
+}
 
 /// Returns the built-in with this name.
 pub fn lookup(name: &str) -> Option<Builtin> {
@@ -191,7 +200,7 @@ fn qualified(ty: ScalarType, member: &str) -> Option<Builtin> {
 pub fn names() -> impl Iterator<Item = &'static str> {
     let scalars = scalar_op::FUNCTIONS.iter().map(|(n, _)| *n);
     scalars
-        .chain(PATTERNS.iter().map(|(n, ..)| *n).filter(|n| *n != FEW))
+        .chain(PATTERNS.iter().map(|(n, ..)| *n).filter(|n| !is_internal(n)))
         .chain(["pow", "fmod", "id", "length", "highest", "lowest"])
 }
 
@@ -264,6 +273,7 @@ pub fn slots(prim: Prim, width: usize) -> Vec<Slot> {
         Prim::Histogram => vec![Fun, Value, Size, Value, Value],
         Prim::CountingSort => vec![Size, Value, Value],
         Prim::Few => vec![Value],
+        Prim::Sorted => vec![Value, Value],
         Prim::Iota => vec![Size],
         Prim::Generate => vec![Size, Fun],
         Prim::Vectorize => vec![Size, Fun],

@@ -551,7 +551,7 @@ impl<'a> Checker<'a> {
             return Ok(Elab::Fun(Closure { fun, lets: vec![], span }));
         }
         let known =
-            builtins::lookup(name).filter(|_| name != builtins::FEW || prelude::holds(span));
+            builtins::lookup(name).filter(|_| !builtins::is_internal(name) || prelude::holds(span));
         match known {
             Some(Builtin::Constant(ty, constant)) => {
                 let lit = match constant {

@@ -493,6 +493,7 @@ impl<'a> Checker<'a> {
                 self.array_of(&t.values[0], &t.place(0))?;
                 Ty::Scalar(ScalarType::Bool)
             }
+            Prim::Sorted => t.values[1].ty.clone(),
             Prim::Iota => {
                 let element = self.infer.fresh(Class::Integer);
                 array(size(0, &t), element)
