@@ -10,8 +10,11 @@
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use crate::calculus::size::Size;
 use crate::calculus::ty::Ty;
-use crate::lang::typed::Prim;
+use crate::lang::typed::{Prim, ScanKind};
 use crate::lang::types::ScalarType;
+
+/// Most elements of a row that a work-item has in registers.
+const FEW: u64 = 16;
 
 /// Returns the program with its loops interchanged, innermost loops first.
 pub(super) fn interchange(mut e: Ex, fresh: &mut dyn FnMut() -> Var) -> Ex {
@@ -26,6 +29,10 @@ fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
     }
     if let Kind::For(init, bound, index, acc, body) = &e.kind
         && let Some(map) = of_loop(init, bound, index, acc, body, fresh)
+    {
+        *e = map;
+    } else if has_long_rows(e)
+        && let Some(map) = of_scan(e, fresh)
     {
         *e = map;
     }
@@ -95,6 +102,119 @@ fn of_loop(
         None => out,
         Some((layout, value)) => out.bound(layout, value),
     })
+}
+
+/// Whether an expression is a scan whose state is rows that one work-item does not have in registers.
+fn has_long_rows(e: &Ex) -> bool {
+    let Kind::Prim(Prim::Scan(_), fs, ..) = &e.kind else { return false };
+    let state = fs.iter().flat_map(|f| f.params.first()).flat_map(Layout::vars);
+    state.into_iter().all(|(_, ty)| match ty {
+        Ty::Array(n, _) => n.as_constant().is_none_or(|n| n > FEW),
+        _ => false,
+    })
+}
+
+/// Returns the map of scans, one for each place in a row, that replaces a sequential scan of rows; `None` if elements of rows meet.
+/// The results are those of the scan: for each step, the rows of the state.
+pub(super) fn of_scan(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let Kind::Prim(Prim::Scan(ScanKind::Seq), fs, _, args) = &e.kind else { return None };
+    let ([f], [init, xs]) = (fs.as_slice(), args.as_slice()) else { return None };
+    let ([acc, x], span) = (f.params.as_slice(), e.span) else { return None };
+    let vars = acc.vars();
+    let Ty::Array(n, _) = &vars.first()?.1 else { return None };
+    let row = |ty: &Ty| match ty {
+        Ty::Array(m, t) if m == n => Some((**t).clone()),
+        _ => None,
+    };
+    let (mut own, mut params, mut arrays) = (vec![], vec![], vec![]);
+    for (v, ty) in &vars {
+        let element = row(ty)?;
+        own.push((*v, named(&element, fresh)));
+        params.push(named(&element, fresh));
+    }
+    let start = shaped(acc, &mut params.iter().cloned())?.value(span);
+    let state = shaped(acc, &mut own.iter().map(|(_, l)| l.clone()))?;
+    let names = components(init, &mut arrays, fresh);
+    // Of the elements of the scan, rows become columns; what is no row is the same for all places.
+    let (mut columns, mut inner, mut elements) = (vec![], Vars::new(), vec![]);
+    for ((v, ty), array) in x.vars().into_iter().zip(unzipped_parts(xs, x)?) {
+        let Some(element) = row(&ty) else {
+            inner.insert(v);
+            elements.push(Layout::Var(v, ty));
+            columns.push(array.is_free_of_cost().then_some(array)?);
+            continue;
+        };
+        let Ty::Array(steps, _) = &array.ty else { return None };
+        let column = Layout::Var(fresh(), Ty::array(steps, &element));
+        own.push((v, named(&element, fresh)));
+        elements.push(own.last()?.1.clone());
+        columns.push(column.value(span));
+        params.push(column);
+        let ty = Ty::array(n, &Ty::array(steps, &element));
+        let turned = Kind::Prim(Prim::Transpose, vec![], vec![], vec![array]);
+        arrays.push(Ex::new(turned, ty, span));
+    }
+    let element = shaped(x, &mut elements.into_iter())?;
+    let mut each = Each { n: n.clone(), own, inner, read: vec![], place: None, fresh };
+    let next = each.components(&f.body)?;
+    let Each { read, place, .. } = each;
+    let columns = zipped(x, &mut columns.into_iter())?;
+    let Ty::Array(steps, _) = columns.ty.clone() else { return None };
+    let (ty, all) = (next.ty.clone(), Ty::array(&steps, &next.ty));
+    let g = Lambda { params: vec![state, element], body: Box::new(next) };
+    let kind = Kind::Prim(Prim::Scan(ScanKind::Seq), vec![g], vec![], vec![start, columns]);
+    let mut one = Ex::new(kind, all.clone(), span);
+    // The elements may be rows themselves.
+    walk(&mut one, fresh);
+    if let Kind::Prim(Prim::Scan(_), fs, ..) = &one.kind
+        && !is_short_step(&fs.first()?.body)
+    {
+        return None;
+    }
+    for (array, v) in read {
+        params.push(v);
+        arrays.push(array);
+    }
+    if let Some(v) = place {
+        params.push(Layout::Var(v, position()));
+        arrays.push(Ex::iota(n, &position(), span));
+    }
+    let f = Lambda { params, body: Box::new(one) };
+    let map = Ex::new(Kind::Map(Prim::Map, f, arrays), Ty::array(n, &all), span);
+    let rows = Ty::array(n, &ty);
+    let turned = Kind::Prim(Prim::Transpose, vec![], vec![], vec![map]);
+    let mut out = Ex::new(turned, Ty::array(&steps, &rows), span);
+    if matches!(ty, Ty::Pair(..)) {
+        let row = Layout::Var(fresh(), rows);
+        let body = Box::new(unzipped(row.value(span), &init.ty, fresh)?);
+        let f = Lambda { params: vec![row], body };
+        out = Ex::new(Kind::Map(Prim::Map, f, vec![out]), e.ty.clone(), span);
+    }
+    Some(match names {
+        None => out,
+        Some((layout, value)) => out.bound(layout, value),
+    })
+}
+
+/// Returns the array of elements of this shape, from the arrays of their variables.
+fn zipped(element: &Layout, arrays: &mut dyn Iterator<Item = Ex>) -> Option<Ex> {
+    match element {
+        Layout::Unit => None,
+        Layout::Var(..) => arrays.next(),
+        Layout::Pair(a, b) => zipped(a, arrays)?.zip(zipped(b, arrays)?),
+    }
+}
+
+/// Returns the array of each variable of an element. `None` if an array of tuples is no zip.
+fn unzipped_parts(xs: &Ex, element: &Layout) -> Option<Vec<Ex>> {
+    match (element, &xs.kind) {
+        (Layout::Pair(a, b), Kind::Prim(Prim::Zip, _, _, args)) => {
+            let [x, y] = args.as_slice() else { return None };
+            Some([unzipped_parts(x, a)?, unzipped_parts(y, b)?].concat())
+        }
+        (Layout::Var(..), _) => Some(vec![xs.clone()]),
+        _ => None,
+    }
 }
 
 /// Returns variables for a value of this type.
@@ -170,6 +290,21 @@ pub(super) fn is_scalar_step(e: &Ex) -> bool {
         Kind::Map(..) | Kind::Prim(..) | Kind::Input(_) => false,
         _ => e.ty.is_scalar() && e.parts().iter().all(|(_, part)| is_scalar_step(part)),
     }
+}
+
+/// Whether a step of a scan is work for one work-item: its patterns go through short arrays, which are in registers.
+fn is_short_step(e: &Ex) -> bool {
+    let short = |ty: &Ty| match ty {
+        Ty::Array(n, _) => n.as_constant().is_some_and(|n| n <= FEW),
+        _ => true,
+    };
+    let here = match &e.kind {
+        Kind::Index(..) if reads(e) => return short(&e.ty),
+        Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => args.iter().all(|a| short(&a.ty)),
+        Kind::Input(_) | Kind::For(..) | Kind::While(..) => false,
+        _ => true,
+    };
+    here && short(&e.ty) && e.parts().iter().all(|(_, part)| is_short_step(part))
 }
 
 /// Returns the body with names for the parts of a value. A value that is a name itself needs no other.

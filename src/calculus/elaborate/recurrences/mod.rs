@@ -18,7 +18,7 @@ mod step;
 mod tests;
 
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
-use super::interchange::{is_scalar_step, named};
+use super::interchange::{is_scalar_step, named, of_scan};
 use super::loops_out::scalars_of_arrays;
 use super::sizes::nest;
 use crate::calculus::scalar::Lit;
@@ -176,10 +176,12 @@ impl Scans<'_> {
         let place = step.drop_unused(results.iter().map(|(_, k)| *k).collect());
         let results: Vec<(usize, usize)> =
             results.into_iter().map(|(of, k)| (of, place[&k])).collect();
-        if !self.is_for_one_item(&step, inside) {
-            return None;
-        }
-        let scan = self.scanned(&step, counter_ty)?;
+        let scan = match (self.is_for_one_item(&step, inside), inside) {
+            (true, _) => self.scanned(&step, counter_ty)?,
+            // A loop of the host over rows whose elements never meet is a scan for each element.
+            (false, false) => of_scan(&self.scanned(&step, counter_ty)?, self.fresh)?,
+            (false, true) => return None,
+        };
         let all = self.arrays(scan, &step, &results, &mut before)?;
         let mut components = HashMap::new();
         for (of, k) in results {

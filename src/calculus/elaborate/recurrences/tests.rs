@@ -59,6 +59,36 @@ fn rows_are_elements() {
     assert_eq!(counts(12, text), [1, 0, 0, 0]);
 }
 
+/// A loop of the host that stores a row in each step has a scan for each element of the rows, in a map, if elements never meet.
+#[test]
+fn the_host_has_scans_of_rows() {
+    let of = |step: &str| {
+        counts(
+            12,
+            &format!(
+                "entry f [n] [m] (X: [n][m]f32) (c: [m]f32) (ds: [n]f32) (W: [m][m]f32) : [n][m]f32 = \
+                 (loop (out, s, v) = (X, c, c) for k < n do {step}).0"
+            ),
+        )
+    };
+    for (step, reversed) in [
+        ("let s = map2 (\\a b -> 0.5 * a + b) s X[k] in (out with [k] <- s, s, v)", 0),
+        ("let w = map2 (\\a b -> a - b * ds[k]) v s in (out with [k] <- s, map2 (+) s w, w)", 0),
+        ("let s = map (\\a -> 0.5 * a + f32.i64 k) s in (out with [n - 1 - k] <- s, s, v)", 1),
+    ] {
+        let [scans, loops, reversals, _] = of(step);
+        assert_eq!((scans, loops), (1, 0), "{step}");
+        assert!(reversals >= reversed, "{step}");
+    }
+    for step in [
+        "let s = map2 (+) (rotate 1 s) X[k] in (out with [k] <- s, s, v)",
+        "let s = map (\\w -> sum (map2 (*) w s)) W in (out with [k] <- s, s, v)",
+        "let s = map2 (\\a w -> a + sum w) s W in (out with [k] <- s, s, v)",
+    ] {
+        assert_eq!(of(step)[0], 0, "{step}");
+    }
+}
+
 #[test]
 fn the_host_has_scans_of_scalars() {
     let text = "entry f [n] (xs: [n]f32) : ([n]f32, f32) = loop (out, y) = (xs, 0f32) for i < n do \
