@@ -24,6 +24,7 @@ mod overlap;
 mod own_rows;
 mod passed_on;
 mod state_copies;
+mod stored_twice;
 mod unchanged;
 mod wide_accesses;
 
@@ -41,6 +42,7 @@ pub fn begin(program: &mut Program, host: &mut Fresh) {
     counted::loops(program, host);
     passed_on::states(program);
     state_copies::states(program);
+    stored_twice::by_makers(program, &host.reserved);
     forward_copies::to_checks(program);
     forward_copies::to_results(program);
     dead_stores::remove(program);
