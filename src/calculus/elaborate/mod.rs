@@ -13,6 +13,7 @@
 mod again;
 #[cfg(test)]
 mod agreement;
+mod ahead;
 mod apart;
 mod batches;
 mod beside;
@@ -162,6 +163,7 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let mut prepared = |body| {
         let body = networks::of_short_sorts(body, sizes.env(), &mut fresh);
         let body = recurrences::as_scans(body, sizes.env_mut(), &mut fresh);
+        let body = ahead::of_loops(body, sizes.env(), &mut fresh);
         let body = windows::by_slide(body, sizes.env_mut(), &mut fresh);
         let body = choices::by_element(body, sizes.env(), &mut fresh);
         let body = elements::by_element(body, sizes.env(), &mut fresh);

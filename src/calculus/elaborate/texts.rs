@@ -149,13 +149,16 @@ fn loops_over_elements_are_maps_of_loops() {
         ("f32", "scan (+) 0 x"),
         ("f32", "map (\\v -> reduce (+) v c) x"),
         ("f32", "let k = reduce (+) 0 x in map (\\v -> v + k) x"),
-        ("f32", "map2 (+) x (scan (+) 0 c)"),
-        ("f32", "if reduce (+) 0 c < 1 then map (* 2) x else x"),
         ("[3]f32", "map (scan (+) 0) x"),
     ] {
         let kept = of(apart.0, apart.1);
         assert!(kept.starts_with("fold "), "{}: {kept}", apart.1);
     }
+    // What needs no element of the state is computed in front of the loop.
+    let scanned = of("f32", "map2 (+) x (scan (+) 0 c)");
+    assert!(scanned.starts_with("map {for _1 m Add(v1, _2)} . zip . fork xs (scan"), "{scanned}");
+    let summed = of("f32", "if reduce (+) 0 c < 1 then map (* 2) x else x");
+    assert!(summed.starts_with("map {for ") && summed.contains("reduce"), "{summed}");
     // A row that the counter selects.
     let selected = of("f32", "map2 (*) x a[s]");
     assert!(selected.starts_with("map (fold "), "{selected}");
@@ -811,6 +814,37 @@ fn choices_between_rows_are_choices_of_elements() {
     // Each element would compute the sum.
     let text = of("if i >= 0 then A[i] else replicate m (reduce (+) 0 (map (* f32.i32 i) A[0]))");
     assert!(text.starts_with("map (cond ") && text.matches("reduce").count() == 1, "{text}");
+}
+
+/// What a step of a loop of the host reduces without the state is computed in front of the loop, for all steps.
+#[test]
+fn steps_compute_ahead_what_needs_no_state() {
+    let of = |step: &str| {
+        term(&format!(
+            "entry f [n] [m] (X: [n][m]f32) (W: [m][m]f32) (x: [m]f32) : [m]f32 = \
+             loop s = x for k < n do {step}"
+        ))
+    };
+    let reductions = |text: &str| {
+        let step = text.split(" . fork ").next().unwrap_or_default();
+        (step.matches("reduce").count(), text.matches("reduce").count())
+    };
+    for step in [
+        "map2 (+) (rotate 1 s) (map (\\w -> sum (map2 (*) w X[k])) W)",
+        "let x = X[k] let g = sum (map2 (*) x x) in map (* g) (rotate 1 s)",
+        "map2 (*) (rotate 1 s) (map sum W)",
+    ] {
+        let text = of(step);
+        assert!(text.starts_with("fold") && reductions(&text) == (0, 1), "{text}");
+    }
+    for step in [
+        "map (\\w -> sum (map2 (*) w s)) W",
+        "if s[0] > 0 then map (+ sum X[k]) (rotate 1 s) else s",
+        "map2 (+) (rotate 1 s) (map (* 2) X[k])",
+    ] {
+        let text = of(step);
+        assert!(text.starts_with("fold") && text.ends_with(") . fork x iota"), "{text}");
+    }
 }
 
 /// Sorts of short arrays of known length are networks of scalars, of which only what is used is computed.

@@ -36,35 +36,18 @@ struct Moved {
 
 impl Moved {
     fn by(p: &Program, k: &Kernel) -> Option<Moved> {
-        let (mut vars, mut guard, mut body) = (vec![], None, &k.body);
-        let (from, to, i, j) = loop {
-            match body.as_slice() {
-                [Stmt::Loop { var, lo, hi, body: inner, .. }] => {
-                    let (0, n) = (lo.as_constant()?, hi.as_constant()?) else { return None };
-                    vars.push((var, n));
-                    body = inner;
-                }
-                [Stmt::If(g, inner, other)] if other.is_empty() && guard.is_none() => {
-                    guard = Some(g);
-                    body = inner;
-                }
-                [Stmt::Store(Mem::Global(to), j, Expr::Load(Mem::Global(from), ty, i))]
-                    if ty.width == 1 =>
-                {
-                    break (*from, *to, i, j);
-                }
-                _ => return None,
-            }
-        };
-        let (source, target) = (&p.buffers[from], &p.buffers[to]);
-        let distance = j.sub(i);
-        let fixed = !distance.has_data() && vars.iter().all(|(v, _)| !distance.mentions(v.id));
-        let alike = source.array.scalar == target.array.scalar && from != to;
-        (source.role == BufferRole::Temp
-            && fixed
-            && alike
-            && is_all(i, vars, guard, source.array.len))
-        .then_some(Moved { from, to, distance })
+        let (to, i, e) = only_store(&k.body)?;
+        let Expr::Load(Mem::Global(source), ty, j) = e else { return None };
+        let (from, distance) = (*source, i.sub(j));
+        let mut stores = vec![];
+        stores_of(&k.body, to, &mut (vec![], vec![]), &mut stores);
+        let Some(Some(Places { loops, guards, .. })) = stores.pop() else { return None };
+        let fixed = !distance.has_data() && loops.iter().all(|(v, _)| !distance.mentions(v.id));
+        let read = Places { index: j, loops, guards };
+        let (temporary, target) = (&p.buffers[from], &p.buffers[to].array);
+        let alike = temporary.array.scalar == target.scalar && from != to && ty.width == 1;
+        let whole = temporary.role == BufferRole::Temp && read.is_all(temporary.array.len);
+        (fixed && alike && whole).then_some(Moved { from, to, distance })
     }
 
     /// Returns the kernel that computes the temporary, if it runs before this step of the host in the same iteration, and nothing in
@@ -77,19 +60,29 @@ impl Moved {
                 return None;
             }
             if buffers(kernel, true).contains(&self.from) {
-                let others = p.kernels.iter().enumerate().filter(|(k, _)| k != m);
-                let alone = others.into_iter().all(|(_, k)| !buffers(k, true).contains(&self.from));
                 let mut atomic = false;
+                let from = Mem::Global(self.from);
                 kernel.body.iter().for_each(|s| {
-                    s.visit(&mut |s| {
-                        atomic |=
-                            matches!(s, Stmt::Atomic(_, m, ..) if *m == Mem::Global(self.from))
-                    });
+                    s.visit(&mut |s| atomic |= matches!(s, Stmt::Atomic(_, m, ..) if *m == from));
                 });
-                return (alone && !atomic).then_some(*m);
+                return (!atomic && self.is_complete(p, *m)).then_some(*m);
             }
         }
         None
+    }
+
+    /// Whether a kernel stores all elements of the temporary: no other kernel stores to it, or its one store is to all places.
+    fn is_complete(&self, p: &Program, maker: usize) -> bool {
+        let mut others = p.kernels.iter().enumerate().filter(|(k, _)| *k != maker);
+        if others.all(|(_, k)| !buffers(k, true).contains(&self.from)) {
+            return true;
+        }
+        let mut stores = vec![];
+        stores_of(&p.kernels[maker].body, self.from, &mut (vec![], vec![]), &mut stores);
+        match stores.as_slice() {
+            [Some(all)] => all.is_all(p.buffers[self.from].array.len),
+            _ => false,
+        }
     }
 
     fn store_both(&self, block: &mut Block, fresh: &mut Fresh) {
@@ -111,24 +104,81 @@ impl Moved {
     }
 }
 
-/// Whether an index takes each value below `len` in these loops, the counters of which begin at 0, where the guard holds.
-fn is_all(i: &Index, vars: Vec<(&Var, i64)>, guard: Option<&Guard>, len: usize) -> bool {
-    let Ok(len) = i64::try_from(len) else { return false };
-    let (mut rest, mut parts) = (i.clone(), vec![]);
-    for (var, n) in vars.into_iter().filter(|(_, n)| *n > 1) {
-        let Some((step, other)) = rest.linear_in(var.id) else { return false };
-        parts.push((step, n));
-        rest = other;
+/// Returns the buffer, the place and the value of the store of a kernel that does nothing else.
+fn only_store(block: &Block) -> Option<(usize, &Index, &Expr)> {
+    match block.as_slice() {
+        [Stmt::Loop { body, .. }] => only_store(body),
+        [Stmt::If(_, body, other)] if other.is_empty() => only_store(body),
+        [Stmt::Store(Mem::Global(to), i, e)] => Some((*to, i, e)),
+        _ => None,
     }
-    // The places of a counter follow each other at the distance that those of the counters before it cover.
-    parts.sort_unstable();
-    let covered = parts.into_iter().try_fold(1i64, |covered, (step, n)| {
-        (step == covered).then(|| covered.checked_mul(n)).flatten()
-    });
-    let Some(covered) = covered.filter(|_| rest.as_constant() == Some(0)) else { return false };
-    match guard {
-        None => covered == len,
-        Some(guard) => covered >= len && *guard == Guard::less(i, &Index::from(len)),
+}
+
+/// The place of a store, the counters around it with their numbers of steps, and the guards.
+struct Places<'a> {
+    index: &'a Index,
+    loops: Vec<(&'a Var, i64)>,
+    guards: Vec<&'a Guard>,
+}
+
+/// Collects the stores to a buffer. `None` stands for one whose places are not known.
+fn stores_of<'a>(
+    block: &'a Block,
+    to: usize,
+    around: &mut (Vec<(&'a Var, i64)>, Vec<&'a Guard>),
+    out: &mut Vec<Option<Places<'a>>>,
+) {
+    for s in block {
+        match s {
+            Stmt::Store(m, index, e) if *m == Mem::Global(to) => {
+                let (loops, guards) = around.clone();
+                out.push((e.ty().width == 1).then_some(Places { index, loops, guards }));
+            }
+            Stmt::Loop { var, lo, hi, body, .. } => {
+                let n = (lo.as_constant() == Some(0)).then(|| hi.as_constant()).flatten();
+                // No index takes all values in a loop that begins or ends where another one says.
+                around.0.push((var, n.unwrap_or(0)));
+                stores_of(body, to, around, out);
+                around.0.pop();
+            }
+            Stmt::If(g, body, other) if other.is_empty() => {
+                around.1.push(g);
+                stores_of(body, to, around, out);
+                around.1.pop();
+            }
+            Stmt::Once(body) => stores_of(body, to, around, out),
+            s => {
+                s.visit(&mut |s| {
+                    if matches!(s, Stmt::Store(m, ..) if *m == Mem::Global(to)) {
+                        out.push(None);
+                    }
+                });
+            }
+        }
+    }
+}
+
+impl Places<'_> {
+    /// Whether these are all places below `len`.
+    fn is_all(&self, len: usize) -> bool {
+        let Ok(len) = i64::try_from(len) else { return false };
+        let (mut rest, mut parts) = (self.index.clone(), vec![]);
+        for (var, n) in self.loops.iter().filter(|(_, n)| *n != 1) {
+            let Some((step, other)) = rest.linear_in(var.id) else { return false };
+            parts.push((step, *n));
+            rest = other;
+        }
+        // The places of a counter follow each other at the distance that those of the counters before it cover.
+        parts.sort_unstable();
+        let covered = parts.into_iter().try_fold(1i64, |covered, (step, n)| {
+            (step == covered).then(|| covered.checked_mul(n)).flatten()
+        });
+        let Some(covered) = covered.filter(|_| rest.as_constant() == Some(0)) else { return false };
+        match self.guards.as_slice() {
+            [] => covered == len,
+            [guard] => covered >= len && **guard == Guard::less(self.index, &Index::from(len)),
+            _ => false,
+        }
     }
 }
 

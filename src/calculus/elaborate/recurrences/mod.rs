@@ -369,7 +369,7 @@ fn part_of_loop(e: &mut Ex) -> Option<(&mut Ex, Layout)> {
 }
 
 /// Returns the number of steps of a loop; `None` if data decide.
-fn number_of_steps(bound: &Ex) -> Option<Size> {
+pub(super) fn number_of_steps(bound: &Ex) -> Option<Size> {
     match &bound.kind {
         Kind::Size(n) => Some(n.clone()),
         Kind::Lit(n) => Some(Size::constant(u64::try_from(n.as_int()?).ok()?)),
