@@ -887,7 +887,7 @@ impl Search<'_> {
             }
             match (&op, chosen) {
                 (Op::Compose, [outer, inner]) if outer.skeleton == 0 => {
-                    kept = inner.kept && outer.reads < 2;
+                    kept = inner.kept && (outer.reads < 2 || at.level() != Level::Item);
                 }
                 (Op::Compose, [outer, inner]) => {
                     if inner.kept && outer.reads < 2 && !at.total {
