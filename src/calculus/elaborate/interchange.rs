@@ -107,7 +107,7 @@ fn of_loop(
 /// Whether an expression is a scan whose state is rows that one work-item does not have in registers.
 fn has_long_rows(e: &Ex) -> bool {
     let Kind::Prim(Prim::Scan(_), fs, ..) = &e.kind else { return false };
-    let state = fs.iter().flat_map(|f| f.params.first()).flat_map(Layout::vars);
+    let state = fs.iter().filter_map(|f| f.params.first()).flat_map(Layout::vars);
     state.into_iter().all(|(_, ty)| match ty {
         Ty::Array(n, _) => n.as_constant().is_none_or(|n| n > FEW),
         _ => false,

@@ -273,7 +273,7 @@ pub fn chosen<T>(
     either: &dyn Fn(&Guard, T, T) -> Step<T>,
 ) -> Step<T> {
     let chunks = regs.len() / each.max(1);
-    if chunks < 2 || chunks > CHOSEN || !i.has_data() {
+    if !(2..=CHOSEN).contains(&chunks) || !i.has_data() {
         return of(chunk(regs, each, i)?);
     }
     fn among<T>(
