@@ -42,9 +42,9 @@ pub fn begin(program: &mut Program, host: &mut Fresh) {
     counted::loops(program, host);
     passed_on::states(program);
     state_copies::states(program);
-    stored_twice::by_makers(program, &host.reserved);
     forward_copies::to_checks(program);
     forward_copies::to_results(program);
+    stored_twice::by_makers(program, &host.reserved);
     dead_stores::remove(program);
 }
 
