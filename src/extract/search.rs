@@ -724,13 +724,14 @@ impl Search<'_> {
             Data::Fn(t, _) => t.cod.clone(),
             Data::Size(_) | Data::Ty(_) | Data::Broken => return,
         };
-        // A work-item has the state of its loop in registers, wherever the result goes.
-        let registers = match op {
-            Op::Map(MapKind::Seq) => at.short_array(),
-            Op::Fold | Op::While => at.intermediate().short_array(),
-            _ => None,
+        // The place of the elements of a short array, and of the next state of a loop that is one: a work-item has it in registers,
+        // wherever the last state goes.
+        let (short, state) = match op {
+            Op::Map(MapKind::Seq) => (at.short_array(), None),
+            Op::Fold | Op::While if result.has_array() => (None, at.intermediate().short_array()),
+            _ => (None, None),
         };
-        let registers = registers.filter(|_| result.has_array() && self.is_short(&result));
+        let [short, state] = [short, state].map(|c| c.filter(|_| self.is_short(&result)));
         let policy = &self.target.search;
         let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
             Op::Sliced | Op::ReduceLcl | Op::ScanLcl(_) if !policy.slices => {
@@ -816,16 +817,14 @@ impl Search<'_> {
                 };
                 let inner = match at.enter(op, small, array) {
                     Verdict::Inside(inner) => Some(inner),
-                    Verdict::No if op == &Op::Map(MapKind::Seq) => registers,
-                    Verdict::No => None,
+                    Verdict::No => short,
                 };
                 let Some(inner) = inner else { return };
                 // The steps of a work-item's loop update registers, or make a short array, which becomes the state.
-                let other = registers.filter(|_| *op != Op::Map(MapKind::Seq));
                 let of = |search: &mut Self, a: Id| {
                     let mut list = search.best((a, inner));
-                    if let Some(other) = other {
-                        Rc::make_mut(&mut list).extend(search.best((a, other)).iter().cloned());
+                    if let Some(state) = state {
+                        Rc::make_mut(&mut list).extend(search.best((a, state)).iter().cloned());
                     }
                     list
                 };
@@ -878,8 +877,7 @@ impl Search<'_> {
             // Local memory passes on partial results of reductions. A stage that only maps is fused instead,
             // or stays with its work-items for a reader that reads it twice. Elements of a register array
             // contain no further reduction.
-            let mut kept = registers.is_some() && op == Op::Map(MapKind::Seq)
-                || staged && !reduces && at.keeps();
+            let mut kept = short.is_some() || staged && !reduces && at.keeps();
             let unfit = (staged && !kept && (!reduces || at.keeps())) || (in_registers && reduces);
             if !at.total && unfit {
                 found.dropped.add(Reason::NotFused);
@@ -898,7 +896,7 @@ impl Search<'_> {
                 }
                 (Op::Fork | Op::Bimap, chosen) => kept |= chosen.iter().any(|c| c.kept),
                 // The rows of a short array are parts of it.
-                _ if registers.is_some() => {}
+                _ if short.or(state).is_some() => {}
                 (_, chosen) if chosen.iter().any(|c| c.kept) && !at.total => {
                     found.dropped.add(Reason::NotFused);
                     return None;

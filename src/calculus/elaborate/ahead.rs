@@ -25,7 +25,7 @@ pub(super) fn of_loops(mut e: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var)
 }
 
 fn walk(e: &mut Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) {
-    outside_functions(e).into_iter().for_each(|part| walk(part, env, fresh));
+    e.parts_outside_functions_mut().into_iter().for_each(|part| walk(part, env, fresh));
     let Kind::For(_, bound, Layout::Var(counter, ty), acc, body) = &mut e.kind else { return };
     let Some(steps) = number_of_steps(bound).filter(|n| n.eval(env).is_ok_and(|n| n > 0)) else {
         return;
@@ -38,16 +38,6 @@ fn walk(e: &mut Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) {
     if !moved.is_empty() {
         *e = e.clone().after(moved);
     }
-}
-
-/// Returns the parts that are no functions of patterns.
-fn outside_functions(e: &mut Ex) -> Vec<&mut Ex> {
-    let functions = match &e.kind {
-        Kind::Map(..) => 1,
-        Kind::Prim(_, functions, ..) => functions.len(),
-        _ => 0,
-    };
-    e.parts_mut().split_off(functions)
 }
 
 struct Ahead<'a> {
@@ -82,7 +72,7 @@ impl Ahead<'_> {
             }
             Kind::If(c, ..) => self.collect(c),
             Kind::For(init, ..) | Kind::While(init, ..) => self.collect(init),
-            _ => outside_functions(e).into_iter().for_each(|part| self.collect(part)),
+            _ => e.parts_outside_functions_mut().into_iter().for_each(|part| self.collect(part)),
         }
     }
 

@@ -250,11 +250,7 @@ impl Ex {
         &mut self,
         change: &mut dyn FnMut(&Ex) -> Option<Ex>,
     ) -> bool {
-        let parts = match &mut self.kind {
-            Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => args.iter_mut().collect(),
-            _ => self.parts_mut(),
-        };
-        let mut changed = false;
+        let (mut changed, parts) = (false, self.parts_outside_functions_mut());
         parts.into_iter().for_each(|part| changed |= part.change_outside_functions(change));
         if let Some(other) = change(self) {
             *self = other;
@@ -332,6 +328,16 @@ impl Ex {
                 funs.iter_mut().map(|f| &mut *f.body).chain(args).collect()
             }
         }
+    }
+
+    /// Returns the direct parts that are no functions of patterns, to change them.
+    pub(super) fn parts_outside_functions_mut(&mut self) -> Vec<&mut Ex> {
+        let functions = match &self.kind {
+            Kind::Map(..) => 1,
+            Kind::Prim(_, functions, ..) => functions.len(),
+            _ => 0,
+        };
+        self.parts_mut().split_off(functions)
     }
 
     /// Returns the variables from outside that the expression mentions.

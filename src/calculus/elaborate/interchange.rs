@@ -85,23 +85,37 @@ fn of_loop(
     {
         return None;
     }
-    let (mut params, mut arrays) = (first, vec![]);
+    let (params, mut arrays) = (first, vec![]);
     let names = components(init, &mut arrays, fresh);
+    let map = for_all(&n, one, (params, arrays), read, place);
+    let out = unzipped(map, &init.ty, fresh)?;
+    Some(match names {
+        None => out,
+        Some((layout, value)) => out.bound(layout, value),
+    })
+}
+
+/// Returns the map of what is computed for each of `n` places, over the arrays of its parameters, those that it reads at the same place,
+/// and the places.
+fn for_all(
+    n: &Size,
+    one: Ex,
+    (mut params, mut arrays): (Vec<Layout>, Vec<Ex>),
+    read: Vec<(Ex, Layout)>,
+    place: Option<Var>,
+) -> Ex {
+    let span = one.span;
     for (array, v) in read {
         params.push(v);
         arrays.push(array);
     }
     if let Some(v) = place {
         params.push(Layout::Var(v, position()));
-        arrays.push(Ex::iota(&n, &position(), span));
+        arrays.push(Ex::iota(n, &position(), span));
     }
+    let ty = Ty::array(n, &one.ty);
     let f = Lambda { params, body: Box::new(one) };
-    let map = Ex::new(Kind::Map(Prim::Map, f, arrays), Ty::array(&n, &ty), span);
-    let out = unzipped(map, &init.ty, fresh)?;
-    Some(match names {
-        None => out,
-        Some((layout, value)) => out.bound(layout, value),
-    })
+    Ex::new(Kind::Map(Prim::Map, f, arrays), ty, span)
 }
 
 /// Whether an expression is a scan whose state is rows that one work-item does not have in registers.
@@ -150,9 +164,7 @@ pub(super) fn of_scan(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
         elements.push(own.last()?.1.clone());
         columns.push(column.value(span));
         params.push(column);
-        let ty = Ty::array(n, &Ty::array(steps, &element));
-        let turned = Kind::Prim(Prim::Transpose, vec![], vec![], vec![array]);
-        arrays.push(Ex::new(turned, ty, span));
+        arrays.push(array.transpose()?);
     }
     let element = shaped(x, &mut elements.into_iter())?;
     let mut each = Each { n: n.clone(), own, inner, read: vec![], place: None, fresh };
@@ -171,21 +183,10 @@ pub(super) fn of_scan(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     {
         return None;
     }
-    for (array, v) in read {
-        params.push(v);
-        arrays.push(array);
-    }
-    if let Some(v) = place {
-        params.push(Layout::Var(v, position()));
-        arrays.push(Ex::iota(n, &position(), span));
-    }
-    let f = Lambda { params, body: Box::new(one) };
-    let map = Ex::new(Kind::Map(Prim::Map, f, arrays), Ty::array(n, &all), span);
-    let rows = Ty::array(n, &ty);
-    let turned = Kind::Prim(Prim::Transpose, vec![], vec![], vec![map]);
-    let mut out = Ex::new(turned, Ty::array(&steps, &rows), span);
+    let map = for_all(n, one, (params, arrays), read, place);
+    let mut out = map.transpose()?;
     if matches!(ty, Ty::Pair(..)) {
-        let row = Layout::Var(fresh(), rows);
+        let row = Layout::Var(fresh(), Ty::array(n, &ty));
         let body = Box::new(unzipped(row.value(span), &init.ty, fresh)?);
         let f = Lambda { params: vec![row], body };
         out = Ex::new(Kind::Map(Prim::Map, f, vec![out]), e.ty.clone(), span);

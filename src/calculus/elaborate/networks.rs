@@ -9,6 +9,7 @@
 use super::core::{Ex, Kind, Layout, Var};
 use super::counting::{Known, constant};
 use super::interchange::named;
+use super::sizes::nest;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
@@ -72,7 +73,7 @@ impl Pass<'_> {
             names[at].value(e.span)
         });
         let value = self.network((n, t), xs, &places, e.span);
-        Some(body.bound(nested(names)?, value))
+        Some(body.bound(nest(names, pair)?, value))
     }
 
     /// A whole array.
@@ -86,9 +87,9 @@ impl Pass<'_> {
             let ty = Ty::array(&one, &Ty::Scalar(t));
             Ex::new(Kind::Prim(Prim::Replicate, vec![], vec![one], args), ty, e.span)
         });
-        let all = joined(elements.collect(), &Ty::Scalar(t))?;
+        let all = joined(elements.collect())?;
         let value = self.network((n, t), xs, &places, e.span);
-        Some(all.bound(nested(names)?, value))
+        Some(all.bound(nest(names, pair)?, value))
     }
 
     fn place(&self, at: &Ex, n: usize) -> Option<usize> {
@@ -127,7 +128,6 @@ impl Pass<'_> {
         places: &[usize],
         span: Span,
     ) -> Ex {
-        let ty = Ty::Scalar(t);
         let int = |x: usize| lit(Lit::int(ScalarType::I32, i128::try_from(x).unwrap_or(0)), span);
         let mut lets: Vec<(Layout, Ex)> = vec![];
         let mut name = |value: Ex, lets: &mut Vec<(Layout, Ex)>| {
@@ -140,7 +140,7 @@ impl Pass<'_> {
         let (mut numbers, mut nans): (Vec<Ex>, Option<Ex>) = (vec![], None);
         for i in 0..n {
             let at = Kind::Index(Box::new(array.clone()), Box::new(int(i)));
-            let x = name(Ex::new(at, ty.clone(), span), &mut lets);
+            let x = name(Ex::new(at, Ty::Scalar(t), span), &mut lets);
             numbers.push(if t.is_float() {
                 let nan = Ex::op(ScalarOp::Ne, vec![x.clone(), x.clone()], ScalarType::Bool, span);
                 let nan = name(nan, &mut lets);
@@ -155,14 +155,15 @@ impl Pass<'_> {
                 x
             });
         }
-        let mut steps = used(&exchanges(n), places, n);
-        for step in steps.drain(..) {
-            let (a, b) = (numbers[step.low].clone(), numbers[step.high].clone());
-            let mut of = |op| name(Ex::op(op, vec![a.clone(), b.clone()], t, span), &mut lets);
-            let least = step.least.then(|| of(ScalarOp::Min));
-            let greatest = step.greatest.then(|| of(ScalarOp::Max));
-            numbers[step.low] = least.unwrap_or(a.clone());
-            numbers[step.high] = greatest.unwrap_or(b.clone());
+        for step in used(&exchanges(n), places, n) {
+            let both = vec![numbers[step.low].clone(), numbers[step.high].clone()];
+            let mut of = |op| name(Ex::op(op, both.clone(), t, span), &mut lets);
+            if step.least {
+                numbers[step.low] = of(ScalarOp::Min);
+            }
+            if step.greatest {
+                numbers[step.high] = of(ScalarOp::Max);
+            }
         }
         let nans = nans.map(|sum| name(sum, &mut lets));
         let results = places.iter().map(|k| match &nans {
@@ -173,29 +174,23 @@ impl Pass<'_> {
                 Ex::choice(last, lit(Lit::float(t, f64::NAN), span), numbers[*k].clone())
             }
         });
-        let all: Vec<Ex> = results.collect();
-        let all = all.into_iter().rev().reduce(|rest, one| Ex::pair(one, rest));
+        let all = nest(results.collect(), Ex::pair);
         all.expect("invariant: an element is used").after(lets)
     }
 }
 
-/// Returns the names as nested pairs, as [`Pass::network`] gives their values.
-fn nested(names: Vec<Layout>) -> Option<Layout> {
-    let pair = |rest, one| Layout::Pair(Box::new(one), Box::new(rest));
-    names.into_iter().rev().reduce(pair)
-}
-
-/// Returns arrays one after the other, in a balanced tree.
-fn joined(mut parts: Vec<Ex>, element: &Ty) -> Option<Ex> {
+/// Returns arrays one after the other, in a balanced tree: an access makes few tests.
+fn joined(mut parts: Vec<Ex>) -> Option<Ex> {
     if parts.len() < 2 {
         return parts.pop();
     }
+    let n = Size::constant(u64::try_from(parts.len()).ok()?);
     let rest = parts.split_off(parts.len() / 2);
-    let (a, b) = (joined(parts, element)?, joined(rest, element)?);
-    let (Ty::Array(n, _), Ty::Array(m, _)) = (&a.ty, &b.ty) else { return None };
-    let ty = Ty::array(&Size::constant(n.as_constant()? + m.as_constant()?), element);
-    let span = a.span;
-    Some(Ex::new(Kind::Prim(Prim::Concat, vec![], vec![], vec![a, b]), ty, span))
+    joined(parts)?.concat(joined(rest)?, &n)
+}
+
+fn pair(a: Layout, b: Layout) -> Layout {
+    Layout::Pair(Box::new(a), Box::new(b))
 }
 
 fn lit(l: Lit, span: Span) -> Ex {
