@@ -8,7 +8,7 @@
 //! In the function of a map, an array is a row. A row that fits in the local memory of a group is stored there, which costs little. So only
 //! longer rows are computed again.
 
-use super::core::{Ex, Kind, Lambda, Layout, Var};
+use super::core::{Ex, Kind, Layout, Var};
 use super::loops_out;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
@@ -171,7 +171,7 @@ fn replace_last(e: &mut Ex, v: Var, scan: &Ex, fresh: &mut dyn FnMut() -> Var) -
         && let Kind::Prim(_, _, _, args) = &scan.kind
         && args.iter().all(|xs| xs.may_be_repeated() || is_cheap(xs, CHEAP))
     {
-        *e = refreshed(&total, fresh);
+        *e = total.refreshed(fresh);
         return 1;
     }
     // Inside of a function it would be computed for each element.
@@ -195,30 +195,8 @@ fn is_last(at: &Ex, n: &Size) -> bool {
 /// Substitutes `value` for a variable, each time with bound variables of its own.
 fn put_each(e: &mut Ex, v: Var, value: &Ex, fresh: &mut dyn FnMut() -> Var) {
     if e.kind == Kind::Var(v) {
-        *e = refreshed(value, fresh);
+        *e = value.refreshed(fresh);
         return;
     }
     e.parts_mut().into_iter().for_each(|part| put_each(part, v, value, fresh));
-}
-
-/// Returns a copy with bound variables of its own. It contains no loops.
-fn refreshed(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Ex {
-    let mut out = e.clone();
-    rename(&mut out, fresh);
-    out
-}
-
-fn rename(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
-    let mut lambda = |f: &mut Lambda| {
-        for p in &mut f.params {
-            *p = p.renamed(&mut f.body, fresh);
-        }
-    };
-    match &mut e.kind {
-        Kind::Map(_, f, _) => lambda(f),
-        Kind::Prim(_, fs, _, _) => fs.iter_mut().for_each(lambda),
-        Kind::Let(p, _, body) => *p = p.renamed(body, fresh),
-        _ => {}
-    }
-    e.parts_mut().into_iter().for_each(|part| rename(part, fresh));
 }

@@ -244,6 +244,40 @@ impl Ex {
         Ex::new(Kind::If(Box::new(c), Box::new(yes), Box::new(no)), ty, span)
     }
 
+    /// Returns a copy that binds other names.
+    pub(super) fn refreshed(&self, fresh: &mut dyn FnMut() -> Var) -> Ex {
+        let mut out = self.clone();
+        out.rename(fresh);
+        out
+    }
+
+    /// Gives the names that are bound in the expression other names.
+    pub(super) fn rename(&mut self, fresh: &mut dyn FnMut() -> Var) {
+        let mut lambda = |f: &mut Lambda| {
+            for p in &mut f.params {
+                *p = p.renamed(&mut f.body, fresh);
+            }
+        };
+        match &mut self.kind {
+            Kind::Map(_, f, _) => lambda(f),
+            Kind::Prim(_, fs, _, _) => fs.iter_mut().for_each(lambda),
+            Kind::Let(p, _, body) => *p = p.renamed(body, fresh),
+            Kind::For(_, _, i, acc, body) => {
+                *i = i.renamed(body, fresh);
+                *acc = acc.renamed(body, fresh);
+            }
+            Kind::While(_, acc, condition, body) => {
+                let new = acc.renamed(condition, fresh);
+                for ((old, ty), (new, _)) in acc.vars().into_iter().zip(new.vars()) {
+                    body.put(old, &Ex::new(Kind::Var(new), ty, body.span));
+                }
+                *acc = new;
+            }
+            _ => {}
+        }
+        self.parts_mut().into_iter().for_each(|part| part.rename(fresh));
+    }
+
     /// Replaces the parts outside the functions of patterns for which `change` gives another expression, the innermost first.
     /// Returns whether there were any.
     pub(super) fn change_outside_functions(

@@ -3,13 +3,14 @@
 //!
 //! The elements of such a state never meet. As a loop over arrays the program would write and read the whole state in
 //! every step; as a map each element stays with one work-item from the first step to the last. The body may read other
-//! arrays at the same place, the counter, and rows that the counter selects. Whatever else a body does (a reduction, a
-//! shift, a gather of the state) keeps the loop as it is. So does work on arrays within one element: it is parallel only
-//! as long as the loop stays outside.
+//! arrays at the same place, the counter, rows that the counter selects, and scalars of the state that depend on no row (a
+//! time, a step width). Whatever else a body does (a reduction, a shift, a gather of the state) keeps the loop as it is. So
+//! does work on arrays within one element: it is parallel only as long as the loop stays outside.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use crate::calculus::size::Size;
 use crate::calculus::ty::Ty;
+use crate::diag::Span;
 use crate::lang::typed::{Prim, ScanKind};
 use crate::lang::types::ScalarType;
 
@@ -47,36 +48,17 @@ fn of_loop(
     body: &Ex,
     fresh: &mut dyn FnMut() -> Var,
 ) -> Option<Ex> {
-    let span = init.span;
-    let state = acc.vars();
-    let Ty::Array(n, _) = &state.first()?.1 else { return None };
-    let n = n.clone();
-    // The elements have variables for their first values and for those of the current step.
-    let (mut own, mut first) = (vec![], vec![]);
-    for (v, ty) in &state {
-        match ty {
-            Ty::Array(m, t) if *m == n => {
-                own.push((*v, named(t, fresh)));
-                first.push(named(t, fresh));
-            }
-            _ => return None,
-        }
-    }
-    let start = shaped(acc, &mut first.iter().cloned())?.value(span);
-    let acc = shaped(acc, &mut own.iter().map(|(_, l)| l.clone()))?;
     let inner = index.vars().into_iter().map(|(v, _)| v).collect();
-    let mut each = Each { n: n.clone(), own, inner, read: vec![], place: None, fresh };
+    let (state, mut each) = State::new(acc, init, inner, fresh)?;
     let next = each.components(body)?;
-    let Each { read, place, .. } = each;
-    let ty = start.ty.clone();
-    let kind = Kind::For(
-        Box::new(start),
-        Box::new(bound.clone()),
-        index.clone(),
-        acc.clone(),
-        Box::new(next),
-    );
-    let mut one = Ex::new(kind, ty.clone(), span);
+    let Each { n, read, place, fresh, .. } = each;
+    let looped = |start: Ex, index: Layout, acc: Layout, next: Ex| {
+        let (ty, span) = (start.ty.clone(), start.span);
+        let (start, bound) = (Box::new(start), Box::new(bound.clone()));
+        Ex::new(Kind::For(start, bound, index, acc, Box::new(next)), ty, span)
+    };
+    let start = state.first.value(init.span);
+    let mut one = looped(start, index.clone(), state.step.clone(), next.clone());
     // The elements may be arrays themselves.
     walk(&mut one, fresh);
     // A step that works on arrays within an element is better shared out than left to one work-item.
@@ -85,14 +67,25 @@ fn of_loop(
     {
         return None;
     }
-    let (params, mut arrays) = (first, vec![]);
-    let names = components(init, &mut arrays, fresh);
-    let map = for_all(&n, one, (params, arrays), read, place);
-    let out = unzipped(map, &init.ty, fresh)?;
-    Some(match names {
-        None => out,
-        Some((layout, value)) => out.bound(layout, value),
-    })
+    let scalars = state.of_scalars(&next, fresh).map(|(start, acc, mut next)| {
+        let index = index.renamed(&mut next, fresh);
+        looped(start, index, acc, next)
+    });
+    if scalars.is_some() {
+        let (names, elements) = state.names_of_rows(init.span, fresh);
+        one = elements.bound(names, one);
+    }
+    let map = for_all(&n, one, (state.params.clone(), state.arrays.clone()), read, place);
+    let rows = unzipped(map, &acc.restrict(&state.rows).ty(), fresh)?;
+    let out = match scalars {
+        None => rows,
+        Some(scalars) => {
+            let [rows_of, scalars_of] = [&rows.ty, &scalars.ty].map(|ty| named(ty, fresh));
+            let all = state.all(&rows_of, &scalars_of)?.value(init.span);
+            all.bound(scalars_of, scalars).bound(rows_of, rows)
+        }
+    };
+    Some(state.behind(out))
 }
 
 /// Returns the map of what is computed for each of `n` places, over the arrays of its parameters, those that it reads at the same place,
@@ -122,60 +115,51 @@ fn for_all(
 fn has_long_rows(e: &Ex) -> bool {
     let Kind::Prim(Prim::Scan(_), fs, ..) = &e.kind else { return false };
     let state = fs.iter().filter_map(|f| f.params.first()).flat_map(Layout::vars);
-    state.into_iter().all(|(_, ty)| match ty {
-        Ty::Array(n, _) => n.as_constant().is_none_or(|n| n > FEW),
-        _ => false,
+    let mut lengths = state.filter_map(|(_, ty)| match ty {
+        Ty::Array(n, _) => Some(n),
+        _ => None,
+    });
+    lengths.next().is_some_and(|n| {
+        std::iter::once(n).chain(lengths).all(|n| n.as_constant().is_none_or(|n| n > FEW))
     })
 }
 
 /// Returns the map of scans, one for each place in a row, that replaces a sequential scan of rows; `None` if elements of rows meet.
-/// The results are those of the scan: for each step, the rows of the state.
+/// The results are those of the scan: for each step, the state.
 pub(super) fn of_scan(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let Kind::Prim(Prim::Scan(ScanKind::Seq), fs, _, args) = &e.kind else { return None };
     let ([f], [init, xs]) = (fs.as_slice(), args.as_slice()) else { return None };
     let ([acc, x], span) = (f.params.as_slice(), e.span) else { return None };
-    let vars = acc.vars();
-    let Ty::Array(n, _) = &vars.first()?.1 else { return None };
-    let row = |ty: &Ty| match ty {
-        Ty::Array(m, t) if m == n => Some((**t).clone()),
-        _ => None,
-    };
-    let (mut own, mut params, mut arrays) = (vec![], vec![], vec![]);
-    for (v, ty) in &vars {
-        let element = row(ty)?;
-        own.push((*v, named(&element, fresh)));
-        params.push(named(&element, fresh));
-    }
-    let start = shaped(acc, &mut params.iter().cloned())?.value(span);
-    let state = shaped(acc, &mut own.iter().map(|(_, l)| l.clone()))?;
-    let names = components(init, &mut arrays, fresh);
+    let (mut state, mut each) = State::new(acc, init, Vars::new(), fresh)?;
     // Of the elements of the scan, rows become columns; what is no row is the same for all places.
-    let (mut columns, mut inner, mut elements) = (vec![], Vars::new(), vec![]);
+    let (mut columns, mut elements) = (vec![], vec![]);
     for ((v, ty), array) in x.vars().into_iter().zip(unzipped_parts(xs, x)?) {
-        let Some(element) = row(&ty) else {
-            inner.insert(v);
+        if !each.is_array(&ty) {
+            each.inner.insert(v);
             elements.push(Layout::Var(v, ty));
             columns.push(array.is_free_of_cost().then_some(array)?);
             continue;
-        };
+        }
         let Ty::Array(steps, _) = &array.ty else { return None };
-        let column = Layout::Var(fresh(), Ty::array(steps, &element));
-        own.push((v, named(&element, fresh)));
-        elements.push(own.last()?.1.clone());
+        let element = each.own(v, &ty)?;
+        let column = Layout::Var((each.fresh)(), Ty::array(steps, &element.ty()));
+        elements.push(element);
         columns.push(column.value(span));
-        params.push(column);
-        arrays.push(array.transpose()?);
+        state.params.push(column);
+        state.arrays.push(array.transpose()?);
     }
-    let element = shaped(x, &mut elements.into_iter())?;
-    let mut each = Each { n: n.clone(), own, inner, read: vec![], place: None, fresh };
     let next = each.components(&f.body)?;
-    let Each { read, place, .. } = each;
-    let columns = zipped(x, &mut columns.into_iter())?;
-    let Ty::Array(steps, _) = columns.ty.clone() else { return None };
-    let (ty, all) = (next.ty.clone(), Ty::array(&steps, &next.ty));
-    let g = Lambda { params: vec![state, element], body: Box::new(next) };
-    let kind = Kind::Prim(Prim::Scan(ScanKind::Seq), vec![g], vec![], vec![start, columns]);
-    let mut one = Ex::new(kind, all.clone(), span);
+    let Each { n, inner, read, place, fresh, .. } = each;
+    let scanned = |start: Ex, acc: Layout, x: Layout, next: Ex, columns: Ex| {
+        let Ty::Array(steps, _) = &columns.ty else { return None };
+        let ty = Ty::array(steps, &next.ty);
+        let g = Lambda { params: vec![acc, x], body: Box::new(next) };
+        let kind = Kind::Prim(Prim::Scan(ScanKind::Seq), vec![g], vec![], vec![start, columns]);
+        Some(Ex::new(kind, ty, span))
+    };
+    let element = shaped(x, &mut elements.into_iter())?;
+    let all = zipped(x, &mut columns.iter().cloned())?;
+    let mut one = scanned(state.first.value(span), state.step.clone(), element, next.clone(), all)?;
     // The elements may be rows themselves.
     walk(&mut one, fresh);
     if let Kind::Prim(Prim::Scan(_), fs, ..) = &one.kind
@@ -183,18 +167,176 @@ pub(super) fn of_scan(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     {
         return None;
     }
-    let map = for_all(n, one, (params, arrays), read, place);
-    let mut out = map.transpose()?;
-    if matches!(ty, Ty::Pair(..)) {
-        let row = Layout::Var(fresh(), Ty::array(n, &ty));
-        let body = Box::new(unzipped(row.value(span), &init.ty, fresh)?);
-        let f = Lambda { params: vec![row], body };
-        out = Ex::new(Kind::Map(Prim::Map, f, vec![out]), e.ty.clone(), span);
+    let scalars = match state.of_scalars(&next, fresh) {
+        Some((start, acc, mut next)) => {
+            let same = x.restrict(&inner);
+            let arrays = x.vars().into_iter().zip(columns).filter(|((v, _), _)| inner.contains(v));
+            let all = zipped(&same, &mut arrays.map(|(_, array)| array))?;
+            let same = same.renamed(&mut next, fresh);
+            Some(unzipped(scanned(start, acc.clone(), same, next, all)?, &acc.ty(), fresh)?)
+        }
+        None => None,
+    };
+    if scalars.is_some() {
+        let (names, elements) = state.names_of_rows(span, fresh);
+        one = mapped(names, elements, one)?;
     }
-    Some(match names {
-        None => out,
-        Some((layout, value)) => out.bound(layout, value),
-    })
+    let element = one.element_type()?;
+    let map = for_all(&n, one, (state.params.clone(), state.arrays.clone()), read, place);
+    let mut rows = map.transpose()?;
+    if matches!(element, Ty::Pair(..)) {
+        let row = Layout::Var(fresh(), Ty::array(&n, &element));
+        let tuple = unzipped(row.value(span), &acc.restrict(&state.rows).ty(), fresh)?;
+        rows = mapped(row, tuple, rows)?;
+    }
+    let out = match scalars {
+        None => rows,
+        Some(scalars) => {
+            let parts = [rows.element_type()?, scalars.element_type()?];
+            let [rows_of, scalars_of] = parts.map(|ty| named(&ty, fresh));
+            let element = state.all(&rows_of, &scalars_of)?.value(span);
+            mapped(Layout::pair(rows_of, scalars_of), element, rows.zip(scalars)?)?
+        }
+    };
+    Some(state.behind(out))
+}
+
+/// Returns the map of a function.
+fn mapped(param: Layout, body: Ex, array: Ex) -> Option<Ex> {
+    let (ty, span) = (Ty::array(array.length()?, &body.ty), array.span);
+    let f = Lambda { params: vec![param], body: Box::new(body) };
+    Some(Ex::new(Kind::Map(Prim::Map, f, vec![array]), ty, span))
+}
+
+/// The state of a loop or a scan: rows of one length, whose elements never meet, and scalars, which depend on no row. Each place in
+/// the rows computes the scalars for itself, and where they are results they have a loop of their own.
+struct State {
+    /// The variables of the whole state.
+    whole: Layout,
+    /// Those of a step at one place: with elements for the rows.
+    step: Layout,
+    /// Those of the first values.
+    first: Layout,
+    /// The variables of `whole` that are rows, and those that are not.
+    rows: Vars,
+    scalars: Vars,
+    /// The parameters of the map over the places, and its arrays.
+    params: Vec<Layout>,
+    arrays: Vec<Ex>,
+    /// What the first values need.
+    lets: Vec<(Layout, Ex)>,
+}
+
+impl State {
+    /// Returns the state with these first values, and what translates a step; `inner` are variables that the step binds. `None` if
+    /// it has no row, or rows of different lengths.
+    fn new<'f>(
+        whole: &Layout,
+        init: &Ex,
+        inner: Vars,
+        fresh: &'f mut dyn FnMut() -> Var,
+    ) -> Option<(State, Each<'f>)> {
+        let vars = whole.vars();
+        let length = |(_, ty): &(Var, Ty)| match ty {
+            Ty::Array(n, _) => Some(n.clone()),
+            _ => None,
+        };
+        let n = vars.iter().find_map(length)?;
+        let mut values = vec![];
+        let mut lets: Vec<_> = components(init, &mut values, fresh).into_iter().collect();
+        let mut each = Each { n, own: vec![], inner, read: vec![], place: None, fresh };
+        let (mut steps, mut firsts, mut params, mut arrays) = (vec![], vec![], vec![], vec![]);
+        let (mut rows, mut scalars) = (Vars::new(), Vars::new());
+        for ((v, ty), value) in vars.into_iter().zip(values) {
+            let step = if ty.is_scalar() {
+                scalars.insert(v);
+                each.inner.insert(v);
+                Layout::Var(v, ty)
+            } else {
+                rows.insert(v);
+                each.own(v, &ty)?
+            };
+            let first = named(&step.ty(), each.fresh);
+            if scalars.contains(&v) {
+                lets.push((first.clone(), value));
+            } else {
+                params.push(first.clone());
+                arrays.push(value);
+            }
+            steps.push(step);
+            firsts.push(first);
+        }
+        let step = shaped(whole, &mut steps.into_iter())?;
+        let first = shaped(whole, &mut firsts.into_iter())?;
+        let whole = whole.clone();
+        Some((State { whole, step, first, rows, scalars, params, arrays, lets }, each))
+    }
+
+    /// Returns names for the state at one place, and the tuple of those that are elements of rows.
+    fn names_of_rows(&self, span: Span, fresh: &mut dyn FnMut() -> Var) -> (Layout, Ex) {
+        let names = named(&self.step.ty(), fresh);
+        let same = names.vars().into_iter().zip(self.step.vars());
+        let of_rows = same.filter(|(_, (v, _))| !self.scalars.contains(v));
+        let rows = names.restrict(&of_rows.map(|((name, _), _)| name).collect()).value(span);
+        (names, rows)
+    }
+
+    /// Returns the first values of the scalars, their variables in a step, and the step that computes them alone; `None` without scalars.
+    fn of_scalars(&self, next: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<(Ex, Layout, Ex)> {
+        let acc = self.whole.restrict(&self.scalars);
+        if acc == Layout::Unit {
+            return None;
+        }
+        let same = self.first.vars().into_iter().zip(self.step.vars());
+        let firsts = same.filter(|(_, (v, _))| self.scalars.contains(v));
+        let start = self.first.restrict(&firsts.map(|((first, _), _)| first).collect());
+        let mut next = picked(next, &self.whole, &self.scalars).refreshed(fresh);
+        let acc = acc.renamed(&mut next, fresh);
+        Some((start.value(next.span), acc, next))
+    }
+
+    /// Returns the layout of the whole state, from those of its rows and of its scalars.
+    fn all(&self, rows: &Layout, scalars: &Layout) -> Option<Layout> {
+        let one = |(v, ty)| Layout::Var(v, ty);
+        let mut rows = rows.vars().into_iter().map(one);
+        let mut scalars = scalars.vars().into_iter().map(one);
+        let of = |(v, _)| if self.rows.contains(&v) { rows.next() } else { scalars.next() };
+        let parts: Option<Vec<Layout>> = self.whole.vars().into_iter().map(of).collect();
+        shaped(&self.whole, &mut parts?.into_iter())
+    }
+
+    /// Returns what uses the first values.
+    fn behind(self, e: Ex) -> Ex {
+        self.lets.into_iter().rev().fold(e, |e, (names, value)| bind(names, value, e))
+    }
+}
+
+/// Returns the part of a tuple that stands for the variables in `keep`.
+fn picked(e: &Ex, shape: &Layout, keep: &Vars) -> Ex {
+    match (shape, &e.kind) {
+        (_, Kind::Let(names, value, body)) => {
+            let body = picked(body, shape, keep);
+            if names.meets(&body.free()) {
+                body.bound(names.clone(), (**value).clone())
+            } else {
+                body
+            }
+        }
+        (_, Kind::If(c, yes, no)) => {
+            Ex::choice((**c).clone(), picked(yes, shape, keep), picked(no, shape, keep))
+        }
+        (Layout::Pair(a, b), _) => {
+            let part = |second, of| Some(picked(&e.clone().proj(second)?, of, keep));
+            let parts =
+                (a.meets(keep).then(|| part(false, a)), b.meets(keep).then(|| part(true, b)));
+            match parts {
+                (Some(Some(a)), Some(Some(b))) => Ex::pair(a, b),
+                (Some(Some(one)), None) | (None, Some(Some(one))) => one,
+                _ => e.clone(),
+            }
+        }
+        _ => e.clone(),
+    }
 }
 
 /// Returns the array of elements of this shape, from the arrays of their variables.
@@ -335,6 +477,14 @@ struct Each<'f> {
 }
 
 impl Each<'_> {
+    /// Returns the element of an array of the state; `None` if the array has another length.
+    fn own(&mut self, v: Var, ty: &Ty) -> Option<Layout> {
+        let Ty::Array(_, t) = ty else { return None };
+        let element = self.is_array(ty).then(|| named(t, self.fresh))?;
+        self.own.push((v, element.clone()));
+        Some(element)
+    }
+
     /// Whether the expression mentions an array whose elements are known.
     fn meets(&self, e: &Ex) -> bool {
         let free = e.free();
@@ -358,6 +508,7 @@ impl Each<'_> {
             (Kind::Pair(a, b), _) => Some(Ex::pair(self.components(a)?, self.components(b)?)),
             (Kind::Prim(Prim::Unzip, _, _, args), _) => self.element(args.first()?),
             (_, ty) if self.is_array(ty) => self.element(e),
+            _ if !self.meets(e) && is_scalar_step(e) => Some(e.clone()),
             _ => None,
         }
     }

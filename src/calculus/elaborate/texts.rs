@@ -165,6 +165,22 @@ fn loops_over_elements_are_maps_of_loops() {
 }
 
 #[test]
+fn scalars_beside_rows_are_computed_at_each_place() {
+    let of = |ty: &str, part: &str, step: &str| {
+        let looped = format!("(loop (x, t) = (xs, 0.5f32) for k < 9 do {step}){part}");
+        term(&format!("entry f [n] (xs: [n]f32) : {ty} = {looped}"))
+    };
+    let rows = of("[n]f32", ".0", "(map (\\v -> v * t) x, t + 1)");
+    assert!(rows.starts_with("map {"), "{rows}");
+    // Where a scalar is a result, it has a loop of its own.
+    let both = of("([n]f32, f32)", "", "(map (\\v -> v * t) x, t + 1)");
+    assert!(both.starts_with("fork (map {") && both.matches("for ").count() == 2, "{both}");
+    // The scalar depends on the rows.
+    let meet = of("([n]f32, f32)", "", "(map (\\v -> v * t) x, sum x)");
+    assert!(meet.contains("fold "), "{meet}");
+}
+
+#[test]
 fn maps_come_after_views() {
     let of = |ty: &str, body: &str| {
         term(&format!("entry f [n][m] (xs: [n]f32) (a: [n][m]f32) (is: [m]i32) : {ty} = {body}"))

@@ -122,7 +122,7 @@ impl Reads<'_> {
                     bind(&mut element, p, &a.element(at)?);
                 }
                 // Names inside occur twice now.
-                renamed(&mut element, self.fresh);
+                element.rename(self.fresh);
                 Some(element)
             }
             Kind::Index(rows, i) => match &rows.kind {
@@ -199,39 +199,6 @@ fn is_window(e: &Ex) -> bool {
         Kind::Var(_) | Kind::Input(_) | Kind::Index(..) => e.ty.has_array(),
         _ => false,
     }
-}
-
-/// Gives the names that are bound in an expression other names.
-fn renamed(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
-    match &mut e.kind {
-        Kind::Let(p, _, body) => *p = p.renamed(body, fresh),
-        Kind::For(_, _, i, acc, body) => {
-            *i = i.renamed(body, fresh);
-            *acc = acc.renamed(body, fresh);
-        }
-        Kind::While(_, acc, condition, body) => {
-            let new = acc.renamed(condition, fresh);
-            let names = acc.vars().into_iter().zip(new.vars());
-            for ((old, ty), (new, _)) in names {
-                body.put(old, &Ex::new(Kind::Var(new), ty, body.span));
-            }
-            *acc = new;
-        }
-        Kind::Map(_, f, _) => {
-            for p in &mut f.params {
-                *p = p.renamed(&mut f.body, fresh);
-            }
-        }
-        Kind::Prim(_, funs, _, _) => {
-            for f in funs {
-                for p in &mut f.params {
-                    *p = p.renamed(&mut f.body, fresh);
-                }
-            }
-        }
-        _ => {}
-    }
-    e.parts_mut().into_iter().for_each(|part| renamed(part, fresh));
 }
 
 /// Returns a place that is `k` further on.
