@@ -12,7 +12,7 @@ use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 
 /// Most scalars of the arrays of a state.
-const SMALL: u64 = 1 << 12;
+const SMALL: u64 = 1 << 14;
 
 /// Returns the term with its loops with a small state in a work-group each; `None` if there are none.
 ///

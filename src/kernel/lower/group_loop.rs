@@ -1,6 +1,7 @@
 //! `foldSeq` and `loopWhile` in a work-group: its work-items run the steps together.
 //!
-//! Scalars of the state are in registers, where each work-item computes them for itself. Arrays are in local memory. An
+//! Scalars of the state are in registers, where each work-item computes them for itself. Arrays are in local memory, or, if two
+//! states do not fit into it, in a part of a buffer. An
 //! array whose elements at computed places change is updated where it is: the stores follow all reads of the step.
 //! Of any other array, the work-items compute the next one beside the present one; then both change places, so the loop has
 //! two steps in an iteration.
@@ -84,7 +85,9 @@ impl Lowerer {
         parts: &Part,
     ) -> Step<Option<View>> {
         let shape = self.views.shape(&f.ty().cod)?;
-        let states = self.states(&shape, parts)?;
+        let both = Shape::Pair(Box::new(shape.clone()), Box::new(shape.clone()));
+        let space = if self.fits_locally(&both) { Space::Local } else { Space::Global };
+        let states = self.states(&shape, parts, space)?;
         let xs = self.begin_loop(factors, x, &states.now.dest, &shape)?;
         let whole = Loop { f, parts, shape, states };
         match f.op() {
@@ -195,12 +198,13 @@ impl Lowerer {
         }
     }
 
-    fn states(&mut self, shape: &Shape, part: &Part) -> Step<States> {
+    /// Allocates the states, with arrays in this space.
+    fn states(&mut self, shape: &Shape, part: &Part, arrays: Space) -> Step<States> {
         if let Shape::Pair(a, b) = shape {
-            let a = self.states(a, part.component(false))?;
-            return Ok(States::pair(a, self.states(b, part.component(true))?));
+            let a = self.states(a, part.component(false), arrays)?;
+            return Ok(States::pair(a, self.states(b, part.component(true), arrays)?));
         }
-        let space = if shape.is_element() { Space::Private } else { Space::Local };
+        let space = if shape.is_element() { Space::Private } else { arrays };
         let now = self.allocate(shape, Some(space))?;
         Ok(match part.is_new() {
             false => States { next: now.clone(), common: now.owned.clone(), now },
