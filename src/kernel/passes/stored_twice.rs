@@ -258,7 +258,7 @@ mod tests {
         // Other work-items store to the row that is read.
         let same = "index . fork fst ((\\x -> x + 1) . snd)";
         assert_eq!(launches_of_row(&format!("{from} . {same}")), 2);
-        // The next row is not the last row but one of the array, but the row behind it may be.
+        // A step before the last stores the row that is read.
         let fixed = "index . fork fst (18i32 . bang)";
         assert_eq!(launches_of_row(&format!("{from} . {fixed}")), 2);
     }
