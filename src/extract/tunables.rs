@@ -621,8 +621,7 @@ impl Uses {
         } else {
             let count = pick & !COUNT;
             if is_free(of) {
-                let value = n.div_ceil(count).max(1).next_multiple_of(inside);
-                value.next_multiple_of(self.whole_warps(s, inside, value, target))
+                n.div_ceil(count).max(1).next_multiple_of(inside)
             } else {
                 (n % count == 0 && n > 0).then_some(n / count).ok_or(Reason::NotDividing)?
             }
@@ -638,18 +637,6 @@ impl Uses {
             return Err(Reason::NotDividing);
         }
         Ok(value)
-    }
-
-    /// Returns what the length of a chunk is a multiple of, in elements: of the elements of a warp, if the work-items of a GPU's group
-    /// share it out and it is longer. A part of a warp takes as long as a whole one.
-    fn whole_warps(&self, s: &Sym, inside: u64, value: u64, target: &Target) -> u64 {
-        let shared_out = self.lanes.iter().any(|n| {
-            let mut found = false;
-            n.visit(&mut |sym| found |= sym == s);
-            found
-        });
-        let warp = inside.saturating_mul(target.warp);
-        if target.gpu && shared_out && value > warp { warp } else { inside }
     }
 
     /// Whether groups are small enough for the device, and loops short enough to be unrolled.

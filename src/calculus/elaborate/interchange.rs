@@ -451,7 +451,7 @@ fn is_short_step(e: &Ex) -> bool {
 }
 
 /// Returns the body with names for the parts of a value. A value that is a name itself needs no other.
-pub(super) fn bind(layout: Layout, value: Ex, mut body: Ex) -> Ex {
+fn bind(layout: Layout, value: Ex, mut body: Ex) -> Ex {
     match (layout, value.kind) {
         (Layout::Pair(a, b), Kind::Pair(x, y)) => bind(*a, *x, bind(*b, *y, body)),
         (Layout::Var(v, _), kind @ (Kind::Var(_) | Kind::Lit(_) | Kind::Size(_))) => {

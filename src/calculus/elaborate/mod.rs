@@ -1,7 +1,7 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`literals`], [`networks`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`partners`], [`products_out`],
+//! smaller core ([`enter`], [`networks`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`partners`], [`products_out`],
 //! [`interchange`]), maps side by side become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
@@ -46,7 +46,6 @@ mod irregular;
 mod leaf;
 mod leaves;
 mod lift;
-mod literals;
 mod loops_out;
 mod natural;
 mod nests;
@@ -162,7 +161,6 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         Var(next - 1)
     };
     let mut prepared = |body| {
-        let body = literals::of_rows(body, &mut fresh);
         let body = networks::of_short_sorts(body, sizes.env(), &mut fresh);
         let body = recurrences::as_scans(body, sizes.env_mut(), &mut fresh);
         let body = ahead::of_loops(body, sizes.env(), &mut fresh);

@@ -1,8 +1,7 @@
 //! Copies that the kernel before can make itself.
 //!
 //! A loop of the host that keeps what each step computes, `(out with [k] <- new, new)`, computes an array in one kernel and copies it to
-//! its place in another. A launch takes longer than the copy of a row: the first kernel stores each element to both places. So it does
-//! in `m with [k + 1] <- f m[k]`, where it reads other places of the buffer.
+//! its place in another. A launch takes longer than the copy of a row: the first kernel stores each element to both places.
 
 use super::forward_copies::buffers;
 use crate::kernel::ir::index::{Guard, Index, Var};
@@ -57,11 +56,10 @@ impl Moved {
         for c in p.control[..at].iter().rev() {
             let Control::Launch(m) = c else { return None };
             let kernel = &p.kernels[*m];
-            let makes = buffers(kernel, true).contains(&self.from);
-            if buffers(kernel, false).contains(&self.to) && !(makes && self.is_apart(p, kernel)) {
+            if buffers(kernel, false).contains(&self.to) {
                 return None;
             }
-            if makes {
+            if buffers(kernel, true).contains(&self.from) {
                 let mut atomic = false;
                 let from = Mem::Global(self.from);
                 kernel.body.iter().for_each(|s| {
@@ -71,27 +69,6 @@ impl Moved {
             }
         }
         None
-    }
-
-    /// Whether a kernel only reads the other buffer, at no place to which the temporary is copied.
-    fn is_apart(&self, p: &Program, kernel: &Kernel) -> bool {
-        let Ok(len) = i64::try_from(p.buffers[self.from].array.len) else { return false };
-        let to = Mem::Global(self.to);
-        let mut apart = !buffers(kernel, true).contains(&self.to);
-        let mut read = |e: &Expr| {
-            if let Expr::Load(m, ty, first) = e
-                && *m == to
-            {
-                let last = first.plus(i64::try_from(ty.width).unwrap_or(i64::MAX) - 1);
-                let before = self.distance.sub(&last).plus(-1);
-                let behind = first.sub(&self.distance).plus(-len);
-                apart &= before.range().0 >= 0 || behind.range().0 >= 0;
-            }
-        };
-        for s in &kernel.body {
-            s.visit(&mut |s| s.exprs(&mut |e| e.visit(&mut read)));
-        }
-        apart
     }
 
     /// Whether a kernel stores all elements of the temporary: no other kernel stores to it, or its one store is to all places.
@@ -216,19 +193,8 @@ mod tests {
     fn launches(new: &str) -> usize {
         let row = "scatter . fork (fst . fst) (bimap (replicate 1 . snd) (replicate 1))";
         let step = format!("fork ({row}) snd . fork (bimap fst id) ({new})");
-        launches_of(&format!("fst . foldSeq ({step}) . fork (fork X x) (iota 20 i32)"))
-    }
-
-    /// The kernels of each step of a loop that stores a new row behind row `k` of the state.
-    fn launches_of_row(new: &str) -> usize {
-        let step = format!(
-            "scatter . fork fst (fork (replicate 1 . (\\x -> x + 1) . snd) (replicate 1 . {new}))"
-        );
-        launches_of(&format!("foldSeq ({step}) . fork X (iota 19 i32)"))
-    }
-
-    fn launches_of(text: &str) -> usize {
-        let term = term(text, &[("X", "[20][100]f32"), ("x", "[100]f32")]);
+        let text = format!("fst . foldSeq ({step}) . fork (fork X x) (iota 20 i32)");
+        let term = term(&text, &[("X", "[20][100]f32"), ("x", "[100]f32")]);
         let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
         let begin = |c: &Control| matches!(c, Control::Repeat(..));
         let first = program.control.iter().position(begin).expect("a loop");
@@ -249,17 +215,5 @@ mod tests {
         let row = "index . fork (fst . fst) (0i32 . bang)";
         let reads = format!("mapGlb 0 (+) . zip . fork (snd . fst) ({row})");
         assert_eq!(launches(&reads), 2);
-    }
-
-    #[test]
-    fn rows_are_made_from_other_rows_of_their_array() {
-        let from = "mapGlb 0 (+) . zip . fork (rotate 1) id";
-        assert_eq!(launches_of_row(&format!("{from} . index . fork fst snd")), 1);
-        // Other work-items store to the row that is read.
-        let same = "index . fork fst ((\\x -> x + 1) . snd)";
-        assert_eq!(launches_of_row(&format!("{from} . {same}")), 2);
-        // A step before the last stores the row that is read.
-        let fixed = "index . fork fst (18i32 . bang)";
-        assert_eq!(launches_of_row(&format!("{from} . {fixed}")), 2);
     }
 }
