@@ -1,7 +1,6 @@
 //! `foldSeq` and `loopWhile` in a work-group: its work-items run the steps together.
 //!
-//! Scalars of the state are in registers, where each work-item computes them for itself. Arrays are in local memory, or, if two
-//! states do not fit into it, in a part of a buffer. An
+//! Scalars of the state are in registers, where each work-item computes them for itself. Arrays are in local memory. An
 //! array whose elements at computed places change is updated where it is: the stores follow all reads of the step.
 //! Of any other array, the work-items compute the next one beside the present one; then both change places, so the loop has
 //! two steps in an iteration.
@@ -85,9 +84,7 @@ impl Lowerer {
         parts: &Part,
     ) -> Step<Option<View>> {
         let shape = self.views.shape(&f.ty().cod)?;
-        let both = Shape::Pair(Box::new(shape.clone()), Box::new(shape.clone()));
-        let space = if self.fits_locally(&both) { Space::Local } else { Space::Global };
-        let states = self.states(&shape, parts, space)?;
+        let states = self.states(&shape, parts)?;
         let xs = self.begin_loop(factors, x, &states.now.dest, &shape)?;
         let whole = Loop { f, parts, shape, states };
         match f.op() {
@@ -198,13 +195,12 @@ impl Lowerer {
         }
     }
 
-    /// Allocates the states, with arrays in this space.
-    fn states(&mut self, shape: &Shape, part: &Part, arrays: Space) -> Step<States> {
+    fn states(&mut self, shape: &Shape, part: &Part) -> Step<States> {
         if let Shape::Pair(a, b) = shape {
-            let a = self.states(a, part.component(false), arrays)?;
-            return Ok(States::pair(a, self.states(b, part.component(true), arrays)?));
+            let a = self.states(a, part.component(false))?;
+            return Ok(States::pair(a, self.states(b, part.component(true))?));
         }
-        let space = if shape.is_element() { Space::Private } else { arrays };
+        let space = if shape.is_element() { Space::Private } else { Space::Local };
         let now = self.allocate(shape, Some(space))?;
         Ok(match part.is_new() {
             false => States { next: now.clone(), common: now.owned.clone(), now },
