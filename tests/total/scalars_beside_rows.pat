@@ -1,8 +1,8 @@
 -- fuzz: seed=1 t=5 n=19
 -- Loops of the host with scalars beside rows in their state: a time, two scalars that depend on each other, a choice between
--- steps, histories of both, a scan, and a scalar that the rows decide.
+-- steps, histories of both, scans, and a scalar that the rows decide.
 entry f [t] [n] (X: [t][n]f32) (c: [n]f32) (dts: [t]f32) (steps: i32) :
-  (([n]f32, f32), ([n]f32, [n]f32, i32), ([t][n]f32, [t]f32, f32), [t](f32, [n]f32), ([n]f32, f32)) =
+  (([n]f32, f32), ([n]f32, [n]f32, i32), ([t][n]f32, [t]f32, f32), [t](f32, [n]f32), [t](f32, [n]f32, i32), ([n]f32, f32)) =
   let (x, time) = loop (x, time) = (c, 0.5) for k < steps do
     let new = map (\a -> a * 0.5 + time) x
     in (new, time + 0.25)
@@ -15,7 +15,8 @@ entry f [t] [n] (X: [t][n]f32) (c: [n]f32) (dts: [t]f32) (steps: i32) :
     let s = map2 (\a b -> 0.75 * a + b * time) s X[k]
     in (out with [k] <- s, s, times with [k] <- time, time)
   let both = scanSeq (\(time, r) (dt, row) -> (time + dt, map2 (\a b -> a * 0.5 + b * time) r row)) (1, c) (zip dts X)
+  let three = scanSeq (\(time, r, k) (dt, row) -> (time + dt, map2 (\a b -> a * time + b * f32.i32 k) r row, k + 1)) (0.5, c, 1i32) (zip dts X)
   let (y, norm) = loop (y, norm) = (c, 1.0) for k < t do
     let y = map (/ (1 + norm * norm)) y
     in (y, sum y)
-  in ((x, time), (p, v, seed), (out, times, time2), both, (y, norm))
+  in ((x, time), (p, v, seed), (out, times, time2), both, three, (y, norm))

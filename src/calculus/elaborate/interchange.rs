@@ -115,13 +115,12 @@ fn for_all(
 fn has_long_rows(e: &Ex) -> bool {
     let Kind::Prim(Prim::Scan(_), fs, ..) = &e.kind else { return false };
     let state = fs.iter().filter_map(|f| f.params.first()).flat_map(Layout::vars);
-    let mut lengths = state.filter_map(|(_, ty)| match ty {
+    let lengths = state.filter_map(|(_, ty)| match ty {
         Ty::Array(n, _) => Some(n),
         _ => None,
     });
-    lengths.next().is_some_and(|n| {
-        std::iter::once(n).chain(lengths).all(|n| n.as_constant().is_none_or(|n| n > FEW))
-    })
+    let long: Vec<bool> = lengths.map(|n| n.as_constant().is_none_or(|n| n > FEW)).collect();
+    !long.is_empty() && long.into_iter().all(|long| long)
 }
 
 /// Returns the map of scans, one for each place in a row, that replaces a sequential scan of rows; `None` if elements of rows meet.
@@ -173,7 +172,7 @@ pub(super) fn of_scan(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
             let arrays = x.vars().into_iter().zip(columns).filter(|((v, _), _)| inner.contains(v));
             let all = zipped(&same, &mut arrays.map(|(_, array)| array))?;
             let same = same.renamed(&mut next, fresh);
-            Some(unzipped(scanned(start, acc.clone(), same, next, all)?, &acc.ty(), fresh)?)
+            Some(scanned(start, acc, same, next, all)?)
         }
         None => None,
     };
@@ -326,13 +325,14 @@ fn picked(e: &Ex, shape: &Layout, keep: &Vars) -> Ex {
             Ex::choice((**c).clone(), picked(yes, shape, keep), picked(no, shape, keep))
         }
         (Layout::Pair(a, b), _) => {
-            let part = |second, of| Some(picked(&e.clone().proj(second)?, of, keep));
-            let parts =
-                (a.meets(keep).then(|| part(false, a)), b.meets(keep).then(|| part(true, b)));
-            match parts {
-                (Some(Some(a)), Some(Some(b))) => Ex::pair(a, b),
-                (Some(Some(one)), None) | (None, Some(Some(one))) => one,
-                _ => e.clone(),
+            let part = |second, of| {
+                let part = e.clone().proj(second).expect("invariant: a tuple of this shape");
+                picked(&part, of, keep)
+            };
+            match (a.meets(keep), b.meets(keep)) {
+                (true, true) => Ex::pair(part(false, a), part(true, b)),
+                (true, false) => part(false, a),
+                _ => part(true, b),
             }
         }
         _ => e.clone(),
