@@ -210,6 +210,9 @@ fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
 
 /// Most choices that are kept besides the best, so that every choice of the parts occurs in one.
 const COVER: usize = 256;
+/// A group runs a loop whose state is at most this many times as long as its local memory.
+const LONG_STATE: f64 = 4.0;
+
 /// Most bytes of an array that a work-item keeps in registers for a reader that reads it twice.
 const SHORT: f64 = 128.0;
 /// Most combinations of arguments that are tried for one e-node with several arguments.
@@ -666,6 +669,14 @@ impl Search<'_> {
             && self.target.least_bytes(t, self.sizes.dims) <= SHORT
     }
 
+    /// Most bytes of the state of a loop, or of the result of a scatter, in a group.
+    fn most_state(&self, op: &Op) -> f64 {
+        match op {
+            Op::Fold | Op::While => LONG_STATE * self.target.local_bytes(),
+            _ => self.target.local_bytes(),
+        }
+    }
+
     /// Whether a class is a loop over a state of arrays.
     fn is_loop_over_arrays(&self, class: Id) -> bool {
         let class = &self.egraph[class];
@@ -772,11 +783,10 @@ impl Search<'_> {
             {
                 return found.dropped.add(Reason::StageTooLarge);
             }
-            // The state of a loop takes its place twice if the steps do not update it, which lowering decides.
+            // The state of a loop that does not fit is in a part of a buffer.
             Op::Fold | Op::While | Op::Scatter | Op::Histogram
                 if at.level() == Level::Group
-                    && self.target.least_bytes(&result, self.sizes.dims)
-                        > self.target.local_bytes() =>
+                    && self.target.least_bytes(&result, self.sizes.dims) > self.most_state(&op) =>
             {
                 return found.dropped.add(Reason::StageTooLarge);
             }

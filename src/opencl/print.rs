@@ -223,6 +223,7 @@ fn kernel(
 ) -> (String, Launch) {
     let mut changed = BTreeSet::new();
     let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
+    let mut exchanges = false;
     let mut ids: BTreeMap<(u8, u8), Var> = BTreeMap::new();
     for s in &k.body {
         s.visit(&mut |s| {
@@ -246,6 +247,7 @@ fn kernel(
                         written.insert(*b);
                     }
                 }
+                Stmt::Barrier { global, .. } => exchanges |= *global,
                 Stmt::Loop { kind, var, .. } => {
                     let key = match kind {
                         LoopKind::Seq => return,
@@ -317,13 +319,17 @@ fn kernel(
     // load through the cache for constants, which misses the store. Without `restrict` on the constant buffer it does not
     // use that cache.
     let rereads = !read.is_disjoint(&written);
+    // `restrict` says that nobody else stores to what a work-item reads. A compiler may then move a load in front of the barrier
+    // that it has to follow.
+    let meets = |b: &usize| exchanges && read.contains(b) && written.contains(b);
     let mut params = vec![];
     let mut args = vec![];
     for b in p.buffers.borrow().iter() {
         let a = &program.buffers[*b].array;
         let c = c_type(stored(ElemTy::scalar(a.scalar)));
         let constant = if written.contains(b) { "" } else { "const " };
-        let restrict = if rereads && !written.contains(b) { "" } else { " restrict" };
+        let shared = rereads && !written.contains(b) || meets(b);
+        let restrict = if shared { "" } else { " restrict" };
         params.push(format!("global {constant}{c}*{restrict} {}", a.name));
         args.push(Arg::Buffer(*b));
     }

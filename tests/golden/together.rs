@@ -1,8 +1,9 @@
 //! Reductions and loops by all work-items of a group (`reduceLcl`, `foldSeq`), rows that stay in the registers of the work-items that
 //! compute them, and data that is loaded once for several stages.
 
-use crate::check::{Kernels, array, cpu, kernels};
+use crate::check::{Kernels, array, cpu, kernels_for};
 use crate::races::{changed, is_missed};
+use patsat::kernel::DeviceLimits;
 use patsat::kernel::ir::{Expr, Mem, Stmt};
 
 /// Numbers of rows and their lengths: shorter than a group, equally long, several rounds, with and without vectors.
@@ -10,9 +11,17 @@ const SHAPES: &[[u64; 2]] =
     &[[3, 1], [2, 7], [5, 16], [3, 64], [2, 100], [3, 256], [2, 1000], [1, 1028]];
 
 fn rows(program: &str, n: u64, m: u64, row: &str) -> Kernels {
+    rows_for(device(), program, n, m, row)
+}
+
+fn device() -> DeviceLimits {
+    DeviceLimits { access_bytes: 16, ..DeviceLimits::default() }
+}
+
+fn rows_for(device: DeviceLimits, program: &str, n: u64, m: u64, row: &str) -> Kernels {
     let sizes = [("n", n), ("m", m)];
     let term = format!("mapWrg 0 ({row}) . xs");
-    kernels(program, &sizes, &[("xs", array(&[n, m]))], &term)
+    kernels_for(device, program, &sizes, &[("xs", array(&[n, m]))], &term)
 }
 
 fn sum(n: u64, m: u64, group: u64) -> Kernels {
@@ -39,13 +48,17 @@ fn centred(n: u64, m: u64, again: &str) -> Kernels {
 
 /// A loop of `k` steps over each row, in which neighbours meet.
 fn smoothed(n: u64, m: u64, k: u64) -> Kernels {
+    smoothed_for(device(), n, m, k)
+}
+
+fn smoothed_for(device: DeviceLimits, n: u64, m: u64, k: u64) -> Kernels {
     let program = format!(
         "entry smoothed [n][m] (xs: [n][m]f32) : [n][m]f32 =
            map (\\r -> loop v = map abs r for t < {k} do map2 (\\a b -> 0.5 * (a + b)) v (rotate 1 v)) xs"
     );
     let step = "mapLcl 0 (\\(a, b) -> 0.5 * (a + b)) . zip . fork fst (rotate 1 . fst)";
     let row = format!("foldSeq ({step}) . fork (mapLcl 0 abs) (iota {k} i32)");
-    rows(&program, n, m, &row)
+    rows_for(device, &program, n, m, &row)
 }
 
 /// A loop over two arrays, each of which is computed from both.
@@ -74,6 +87,22 @@ fn groups_run_loops() {
 #[test]
 fn oclgrind_finds_nothing_where_groups_run_loops() {
     loops().iter().for_each(Kernels::grind);
+}
+
+/// The row of a group is in local memory, once for each of two states, if both fit.
+#[test]
+fn long_states_of_loops_are_in_buffers() {
+    let rt = cpu();
+    for (m, local) in [(7, true), (100, true), (100, false), (257, false), (1028, false)] {
+        let bytes = usize::try_from(m).expect("a length") * 4 * if local { 2 } else { 1 };
+        let device = DeviceLimits { local_mem_bytes: bytes.next_multiple_of(256), ..device() };
+        let k = smoothed_for(device, 1, m, 5);
+        assert_eq!(k.plan.source.contains("local float"), local, "{}", k.plan.source);
+        // The work-items exchange elements of a buffer, so none has it to itself.
+        assert!(!k.plan.source.contains("restrict temp"), "{}", k.plan.source);
+        k.run(&rt);
+        k.grind();
+    }
 }
 
 #[test]

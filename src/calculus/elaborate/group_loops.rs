@@ -1,8 +1,8 @@
 //! Loops with a small state in one work-group: `loop` becomes `the . map loop . wrap`.
 //!
 //! Outside of maps, the host runs a loop, with a launch or more for each step. If a step has little to do, as in the solution of a
-//! system of a few dozen unknowns, launches take nearly all of the time. One work-group runs all steps with barriers between them,
-//! and keeps the state in local memory. Where the state is small, both forms are inserted into the e-graph, as equals: a step may
+//! system of a few dozen unknowns or in a table of dynamic programming, launches take nearly all of the time. One work-group runs
+//! all steps with barriers between them, and keeps the state in local memory if it fits. Where the state is small, both forms are inserted into the e-graph, as equals: a step may
 //! also read large arrays.
 
 use super::build::{self, Built};
@@ -12,7 +12,7 @@ use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 
 /// Most scalars of the arrays of a state.
-const SMALL: u64 = 1 << 12;
+const SMALL: u64 = 1 << 14;
 
 /// Returns the term with its loops with a small state in a work-group each; `None` if there are none.
 ///

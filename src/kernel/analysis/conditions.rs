@@ -1,5 +1,6 @@
 //! Conditions on data that only compare indices, as guards.
 
+use super::arithmetic::index;
 use crate::kernel::ir::index::{Guard, Index};
 use crate::kernel::ir::{ElemTy, Expr};
 use crate::lang::typed::ScalarOp;
@@ -48,6 +49,26 @@ fn decided(c: &Expr, holds: bool) -> Option<Guard> {
     }
 }
 
+/// Returns what is known of indices where a condition holds, or where it does not.
+pub fn implied(c: &Expr, holds: bool) -> Guard {
+    match c {
+        Expr::Op(ScalarOp::Not, _, es) if es.len() == 1 => implied(&es[0], !holds),
+        Expr::Op(op @ (ScalarOp::And | ScalarOp::Or), _, es) if es.len() == 2 => {
+            // A conjunction that fails says nothing of either side alone.
+            match holds == (*op == ScalarOp::And) {
+                true => implied(&es[0], holds).and(&implied(&es[1], holds)),
+                false => Guard::default(),
+            }
+        }
+        Expr::Guarded(g, a, b) if a.is_true() && b.is_false() => match (holds, g.0.as_slice()) {
+            (true, _) => g.clone(),
+            (false, [one]) => Guard::not_negative(&one.times(-1).plus(-1)),
+            (false, _) => Guard::default(),
+        },
+        c => decided(c, holds).unwrap_or_default(),
+    }
+}
+
 /// Returns a guard that holds if a condition on the lanes of a vector holds in any of them: one of some consecutive indices
 /// is equal to another index.
 pub fn any_lane(c: &Expr) -> Option<Guard> {
@@ -75,15 +96,6 @@ fn scalar_lane(e: &Expr) -> Option<Expr> {
 
 fn equal(a: &Index, b: &Index) -> Guard {
     Guard::not_negative(&a.sub(b)).and(&Guard::not_negative(&b.sub(a)))
-}
-
-/// Returns an integer that does not depend on data as an index.
-fn index(e: &Expr) -> Option<Index> {
-    match e {
-        Expr::Index(i, _) => (!i.has_data()).then(|| i.clone()),
-        Expr::Lit(l) => l.as_int().and_then(|x| i64::try_from(x).ok()).map(Index::from),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

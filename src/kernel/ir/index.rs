@@ -522,6 +522,16 @@ impl Index {
     /// Replaces computed values by expressions of the same values, whose ranges stay known.
     #[must_use]
     pub fn map_data(&self, f: &dyn Fn(&Expr) -> Expr) -> Index {
+        self.with_data(&|d| Index::atom(Atom::Data(Data::within(f(&d.value), d.lo, d.hi))))
+    }
+
+    /// Replaces those computed values for which `f` gives an equal index.
+    #[must_use]
+    pub fn known_data(&self, f: &dyn Fn(&Expr) -> Option<Index>) -> Index {
+        self.with_data(&|d| f(&d.value).unwrap_or_else(|| Index::atom(Atom::Data(d.clone()))))
+    }
+
+    fn with_data(&self, f: &dyn Fn(&Data) -> Index) -> Index {
         if !self.has_data() {
             return self.clone();
         }
@@ -529,11 +539,11 @@ impl Index {
         for (a, c) in &self.terms {
             let x = match a {
                 Atom::Var(v) => Index::from(v.clone()),
-                Atom::Div(x, k) => x.map_data(f).div(*k),
-                Atom::Mod(x, k) => x.map_data(f).rem(*k),
-                Atom::Min(x, y) => x.map_data(f).lesser(&y.map_data(f)),
-                Atom::Max(x, y) => x.map_data(f).greater(&y.map_data(f)),
-                Atom::Data(d) => Index::atom(Atom::Data(Data::within(f(&d.value), d.lo, d.hi))),
+                Atom::Div(x, k) => x.with_data(f).div(*k),
+                Atom::Mod(x, k) => x.with_data(f).rem(*k),
+                Atom::Min(x, y) => x.with_data(f).lesser(&y.with_data(f)),
+                Atom::Max(x, y) => x.with_data(f).greater(&y.with_data(f)),
+                Atom::Data(d) => f(d),
             };
             out = out.add(&x.times(*c));
         }

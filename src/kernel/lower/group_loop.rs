@@ -1,9 +1,9 @@
 //! `foldSeq` and `loopWhile` in a work-group: its work-items run the steps together.
 //!
-//! Scalars of the state are in registers, where each work-item computes them for itself. Arrays are in local memory. An
-//! array whose elements at computed places change is updated where it is: the stores follow all reads of the step.
-//! Of any other array, the work-items compute the next one beside the present one; then both change places, so the loop has
-//! two steps in an iteration.
+//! Scalars of the state are in registers, where each work-item computes them for itself. Arrays are in local memory, or in a part
+//! of a buffer if they do not all fit. An array whose elements at computed places change is updated where it is: the stores follow
+//! all reads of the step. Of any other array, the work-items compute the next one beside the present one; then both change places,
+//! so the loop has two steps in an iteration.
 
 use super::dest::Dest;
 use super::leaf::Emit;
@@ -84,7 +84,9 @@ impl Lowerer {
         parts: &Part,
     ) -> Step<Option<View>> {
         let shape = self.views.shape(&f.ty().cod)?;
-        let states = self.states(&shape, parts)?;
+        let fits = self.fits_locally(&memory(&shape, parts));
+        let space = if fits { Space::Local } else { Space::Global };
+        let states = self.states(&shape, parts, space)?;
         let xs = self.begin_loop(factors, x, &states.now.dest, &shape)?;
         let whole = Loop { f, parts, shape, states };
         match f.op() {
@@ -195,12 +197,13 @@ impl Lowerer {
         }
     }
 
-    fn states(&mut self, shape: &Shape, part: &Part) -> Step<States> {
+    /// Allocates the states, with arrays in this space.
+    fn states(&mut self, shape: &Shape, part: &Part, arrays: Space) -> Step<States> {
         if let Shape::Pair(a, b) = shape {
-            let a = self.states(a, part.component(false))?;
-            return Ok(States::pair(a, self.states(b, part.component(true))?));
+            let a = self.states(a, part.component(false), arrays)?;
+            return Ok(States::pair(a, self.states(b, part.component(true), arrays)?));
         }
-        let space = if shape.is_element() { Space::Private } else { Space::Local };
+        let space = if shape.is_element() { Space::Private } else { arrays };
         let now = self.allocate(shape, Some(space))?;
         Ok(match part.is_new() {
             false => States { next: now.clone(), common: now.owned.clone(), now },
@@ -208,6 +211,18 @@ impl Lowerer {
                 States { next: self.allocate(shape, Some(space))?, common: Owned::default(), now }
             }
         })
+    }
+}
+
+/// Returns what a loop has memory for: parts of the state that each step computes anew are there twice.
+fn memory(shape: &Shape, part: &Part) -> Shape {
+    let pair = |a, b| Shape::Pair(Box::new(a), Box::new(b));
+    match shape {
+        Shape::Pair(a, b) => {
+            pair(memory(a, part.component(false)), memory(b, part.component(true)))
+        }
+        shape if part.is_new() => pair(shape.clone(), shape.clone()),
+        shape => shape.clone(),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Lowers scalar leaves to expressions, and to statements for loops and shared values.
 
-use super::known::{constant, decided, of_literals, on_indices, small_exponent};
+use super::known::{constant, decided, of_literals, small_exponent};
 use super::lane_checks;
 use super::view::{Step, View, Views, stop};
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::diag::Code;
+use crate::kernel::analysis::arithmetic::on_indices;
+use crate::kernel::ir::index::Facts;
 use crate::kernel::ir::{Block, Check, ElemTy, Expr, Reg, Stmt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
@@ -557,7 +559,7 @@ impl Leaf<'_> {
             };
             *b = Expr::Checked(check, operands);
         }
-        if let Some(i) = on_indices(op, t, &es) {
+        if let Some(i) = on_indices(op, t, &es, &Facts::default()) {
             return Ok(match i.as_constant() {
                 Some(n) => Expr::Lit(Lit::int(t, i128::from(n))),
                 None => Expr::Index(i, t),

@@ -123,7 +123,7 @@ impl Lowerer {
     }
 
     /// Whether local memory, empty, has room for a value of this shape.
-    fn fits_locally(&self, shape: &Shape) -> bool {
+    pub fn fits_locally(&self, shape: &Shape) -> bool {
         let bytes = shape.components().iter().fold(0i64, |sum, (t, n)| {
             let each = i64::try_from(t.bytes()).unwrap_or(i64::MAX);
             sum.saturating_add(each.saturating_mul(*n))

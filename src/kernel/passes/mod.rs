@@ -23,18 +23,24 @@ mod memory_reuse;
 mod overlap;
 mod own_rows;
 mod passed_on;
+mod proved_checks;
 mod state_copies;
 mod stored_twice;
 mod unchanged;
 mod wide_accesses;
 
-pub use guards::resolve;
 pub use lifetimes::touched;
 pub use memory_reuse::block as with_memories;
 
 use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{Kernel, Program};
 use crate::kernel::options::DeviceLimits;
+
+/// Resolves the guards of a kernel, and removes checks that cannot fail.
+pub fn resolve(k: &mut Kernel) {
+    proved_checks::remove(k);
+    guards::resolve(k);
+}
 
 /// Runs the passes that take what kernels share into account, before each kernel is completed. `host` gives names for what
 /// belongs to the host. The guards are resolved.

@@ -6,7 +6,7 @@
 //! arrays stay as they are, because compilers keep their elements in registers.
 
 use crate::kernel::ir::index::{Index, Var};
-use crate::kernel::ir::walk::{Effects, Fresh, parts, rebuild, rebuilt};
+use crate::kernel::ir::walk::{Effects, Fresh, parts, rebuild, rebuilt, rebuilt_index};
 use crate::kernel::ir::{Block, ElemTy, Expr, Kernel, LoopKind, Mem, Reg, Stmt};
 use crate::lang::types::ScalarType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -214,7 +214,7 @@ fn loads(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fres
         // never runs. The condition of a `While` runs after its head, so it is skipped.
         if !matches!(s, Stmt::While(..)) {
             s.exprs(&mut |e| {
-                scalar_loads(e, &mut |base, place| {
+                scalar_loads(e, written, &mut |base, place| {
                     let group = *open.entry(base.clone()).or_insert_with(|| {
                         groups.push((base.clone(), Loads::default()));
                         groups.len() - 1
@@ -236,6 +236,9 @@ fn loads(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fres
         if !effects.stored.is_empty() {
             open.retain(|(m, ..), _| !effects.stored.contains(m));
         }
+        if !effects.regs.is_empty() {
+            open.retain(|(_, _, i), _| !reads_any(i, &effects.regs));
+        }
     }
     let mut lanes: Lanes = FxHashMap::default();
     let mut before: Vec<Vec<Stmt>> = vec![vec![]; b.len()];
@@ -252,8 +255,11 @@ fn loads(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fres
             for (k, p) in all.enumerate() {
                 lanes.insert((group, p), (r.clone(), k, at));
             }
-            let load = Expr::Load(base.0, ty, base.2.plus(first));
-            before[at].push(Stmt::Decl(r, Some(load)));
+            // The place may be computed from lanes of the groups before, which were found inside of it.
+            let place = rebuilt_index(&base.2.plus(first), &mut |e| {
+                in_lanes(e, at, &of[at], written, &lanes)
+            });
+            before[at].push(Stmt::Decl(r, Some(Expr::Load(base.0, ty, place))));
         }
     }
     if lanes.is_empty() {
@@ -263,42 +269,67 @@ fn loads(b: &mut Block, bytes: usize, written: &FxHashSet<Mem>, fresh: &mut Fres
     for (at, (mut s, (before, of))) in b.drain(..).zip(before.into_iter().zip(of)).enumerate() {
         out.extend(before);
         if !matches!(s, Stmt::While(..)) && !of.is_empty() {
-            rebuild(&mut s, &mut |e| in_lanes(e, at, &of, &lanes));
+            rebuild(&mut s, &mut |e| in_lanes(e, at, &of, written, &lanes));
         }
         out.push(s);
     }
     *b = out;
 }
 
-/// Calls `f` on the scalar loads that are made unconditionally and whose place does not depend on
-/// data.
-fn scalar_loads(e: &Expr, f: &mut dyn FnMut(Base, i64)) {
+/// Calls `f` on the scalar loads that are made unconditionally, those inside of places first.
+fn scalar_loads(e: &Expr, written: &FxHashSet<Mem>, f: &mut dyn FnMut(Base, i64)) {
+    parts(e, &mut |e, lazy| {
+        if !lazy {
+            scalar_loads(e, written, f);
+        }
+    });
     if let Expr::Load(m, t, i) = e
         && t.width == 1
-        && !i.has_data()
+        && is_fixed(i, written)
     {
         let (base, place) = base(*m, t.scalar, i);
         f(base, place);
     }
-    parts(e, &mut |e, lazy| {
-        if !lazy {
-            scalar_loads(e, f);
-        }
+}
+
+/// Whether a place depends on data, if at all, only through registers and memory that the kernel does not write to.
+fn is_fixed(i: &Index, written: &FxHashSet<Mem>) -> bool {
+    let mut fixed = true;
+    i.visit_data(&mut |e| {
+        e.visit(&mut |e| fixed &= !matches!(e, Expr::Load(m, ..) if written.contains(m)));
     });
+    fixed
+}
+
+/// Whether a place depends on one of these registers.
+fn reads_any(i: &Index, regs: &FxHashSet<u32>) -> bool {
+    let mut found = false;
+    i.visit_data(&mut |e| {
+        e.visit(&mut |e| found |= matches!(e, Expr::Reg(r) if regs.contains(&r.id)));
+    });
+    found
 }
 
 /// Returns an expression of statement `now` with its scalar loads replaced by lanes of vectors.
-fn in_lanes(e: &Expr, now: usize, of: &FxHashMap<Base, usize>, lanes: &Lanes) -> Expr {
+fn in_lanes(
+    e: &Expr,
+    now: usize,
+    of: &FxHashMap<Base, usize>,
+    written: &FxHashSet<Mem>,
+    lanes: &Lanes,
+) -> Expr {
     if let Expr::Load(m, t, i) = e
         && t.width == 1
-        && !i.has_data()
+        && is_fixed(i, written)
     {
         let (base, place) = base(*m, t.scalar, i);
-        return match of.get(&base).and_then(|group| lanes.get(&(*group, place))) {
-            // A load that is evaluated only sometimes may precede the vector load.
-            Some((r, k, at)) if *at <= now => Expr::Reg(r.clone()).lane(*k),
-            _ => e.clone(),
-        };
+        let lane = of.get(&base).and_then(|group| lanes.get(&(*group, place)));
+        // A load that is evaluated only sometimes may precede the vector load.
+        if let Some((r, k, at)) = lane
+            && *at <= now
+        {
+            return Expr::Reg(r.clone()).lane(*k);
+        }
     }
-    rebuilt(e, &mut |e, _| in_lanes(e, now, of, lanes))
+    rebuilt(e, &mut |e, _| in_lanes(e, now, of, written, lanes))
 }

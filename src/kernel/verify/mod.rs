@@ -13,6 +13,7 @@ mod registers;
 use disjoint::stores_apart;
 
 use crate::diag::{Code, Diagnostic};
+use crate::kernel::analysis::conditions::implied;
 use crate::kernel::analysis::race;
 use crate::kernel::ir::index::{Facts, Guard, Index, Var};
 use crate::kernel::ir::walk::changed;
@@ -151,6 +152,11 @@ impl Cx<'_> {
         Cx { facts, divergent, parted, ..self.clone() }
     }
 
+    /// What is known where a condition holds, or where it does not.
+    fn knowing(&self, c: &Expr, holds: bool) -> Self {
+        Cx { facts: self.facts.with(&implied(c, holds)), ..self.clone() }
+    }
+
     /// Replaces registers in an index by the checked index that they hold, which has a range.
     fn known(&self, i: &Index) -> Index {
         i.map_data(&|e| match e {
@@ -204,9 +210,9 @@ impl Cx<'_> {
             }
             Expr::If(c, a, b) => {
                 self.expr(c)?;
-                let chosen = Cx { parted: true, ..self.clone() };
-                chosen.expr(a)?;
-                chosen.expr(b)
+                let side = |holds| Cx { parted: true, ..self.knowing(c, holds) };
+                side(true).expr(a)?;
+                side(false).expr(b)
             }
             Expr::Guarded(g, a, b) => {
                 g.0.iter().try_for_each(|i| self.exact(i))?;
@@ -277,7 +283,12 @@ impl Cx<'_> {
                 self.inside(g, true).block(a)?;
                 self.inside(g, false).block(b)
             }
-            Stmt::Branch(_, a, b) | Stmt::While(a, _, b) => {
+            Stmt::Branch(c, a, b) => {
+                let side = |holds| Cx { parted: true, ..self.knowing(c, holds) };
+                side(true).block(a)?;
+                side(false).block(b)
+            }
+            Stmt::While(a, _, b) => {
                 let chosen = Cx { parted: true, ..self.clone() };
                 chosen.block(a)?;
                 chosen.block(b)
