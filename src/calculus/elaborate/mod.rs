@@ -56,6 +56,7 @@ mod patterns;
 mod products_out;
 mod recurrences;
 mod row_sums;
+mod scan_fusion;
 mod sides;
 mod sizes;
 mod stored;
@@ -196,7 +197,7 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         (vec![], vec![], None);
     let mut lost = vec![];
     for body in bodies {
-        let body = interchange::interchange(body, &mut fresh);
+        let body = scan_fusion::fused(interchange::interchange(body, &mut fresh), &mut fresh);
         let mut one = body.clone();
         let changed = beside::together(&mut one, Scope::Elements, &env, &mut fresh);
         let made = forms_of(&body, &mut env, &mut fresh);

@@ -987,3 +987,29 @@ fn functions_of_columns_become_functions_of_rows() {
     };
     assert_eq!(product("A"), product("transpose A"));
 }
+
+/// What is made of a scan's results, element by element, is a part of the scan's steps, if a function of a map has the scan.
+#[test]
+fn scans_compute_what_is_made_of_their_results() {
+    let of = |body: &str| {
+        let text = format!(
+            "entry f [n] [m] (X: [n][m]f32) =
+              let smooth k r = scanSeq (\\acc x -> acc + k * (x - acc)) 0 r in {body}"
+        );
+        term(&text)
+    };
+    let one = |body: &str, pattern: &str| {
+        let t = of(body);
+        assert!(t.matches(pattern).count() == 1 && !t.contains("zip"), "{t}");
+    };
+    one("map (\\r -> map (\\x -> x * x) (smooth 0.5 r)) X", "scan(seq)");
+    one("map (\\r -> map2 (\\x y -> x * y) (smooth 0.5 r) r) X", "scan(seq)");
+    one("map (\\r -> map2 (-) (smooth 0.5 r) (smooth 0.25 r)) X", "scan(seq)");
+    one("map (\\r -> smooth 0.5 (map abs (smooth 0.25 r))) X", "scan(seq)");
+    one("map (\\r -> let s = smooth 0.5 r in reduce max 0 (map2 (*) s r)) X", "reduce(seq)");
+    // Results that are used twice are stored, and many work-items share what is made of one scan.
+    let twice = of("map (\\r -> let s = smooth 0.5 r in (map abs s, map sqrt s)) X");
+    assert!(!twice.contains("map snd . scan(seq)"), "{twice}");
+    let alone = of("map (\\x -> x * x) (smooth 0.5 (join X))");
+    assert!(!alone.contains("map snd . scan(seq)"), "{alone}");
+}

@@ -10,6 +10,7 @@ mod copy_propagation;
 mod counted;
 mod cse;
 mod dead_stores;
+mod first_steps;
 mod fma;
 mod forward_copies;
 mod guards;
@@ -61,6 +62,7 @@ pub fn complete(k: &mut Kernel, device: &DeviceLimits, relaxed: bool, fresh: &mu
     let size = device.sub_group;
     let whole = size > 0 && k.group[0].is_multiple_of(size) && k.group[1..] == [1, 1];
     let sub_groups = whole && k.warp > 0 && size.is_multiple_of(k.warp);
+    first_steps::before_loops(k);
     memory_reuse::locals(k, sub_groups);
     barrier::insert(k, sub_groups);
     copy_propagation::registers(k);

@@ -225,6 +225,72 @@ fn what_does_not_change_leaves_a_loop_that_runs() {
     assert_eq!(improved(meeting.clone()), meeting);
 }
 
+/// A loop whose steps take a state, the first one an initial value; `inside` are further statements of a step.
+fn scan_from(initial: Block, inside: Block) -> Block {
+    let flag = Reg { id: 1, name: "t1".into(), ty: TRUTH };
+    let truth = |b: bool| Expr::Lit(Lit::int(Bool, b.into()));
+    let set = |to: u32, e| Stmt::Set(reg(to), e);
+    let mut body = vec![
+        decl(3, int(0)),
+        Stmt::Branch(Expr::Reg(flag.clone()), vec![set(3, Expr::Reg(reg(2)))], initial),
+        Stmt::Set(flag.clone(), truth(true)),
+        set(2, add(Expr::Reg(reg(3)), load(INPUT, &at(0)))),
+        Stmt::Store(OUT, at(0), Expr::Reg(reg(2))),
+    ];
+    body.extend(inside);
+    vec![Stmt::Decl(flag, Some(truth(false))), decl(2, int(0)), repeat(0, &four(), body)]
+}
+
+#[test]
+fn initial_values_are_taken_before_loops() {
+    let set = |e| Stmt::Set(reg(3), e);
+    let fixed = set(load(INPUT, &Index::from(5)));
+    let sum = vec![
+        decl(5, int(0)),
+        repeat(7, &four(), vec![Stmt::Set(reg(5), add(Expr::Reg(reg(5)), load(INPUT, &at(7))))]),
+        set(Expr::Reg(reg(5))),
+    ];
+    let changed = |initial: Block, inside: Block| {
+        let mut k = kernel(scan_from(initial, inside));
+        let before = k.body.clone();
+        super::first_steps::before_loops(&mut k);
+        let has_branch = |b: &Block| {
+            let mut found = false;
+            b.iter().for_each(|s| s.visit(&mut |s| found |= matches!(s, Stmt::Branch(..))));
+            found
+        };
+        assert_eq!(has_branch(&k.body), before == k.body, "all or nothing: {:?}", k.body);
+        let (mut one, mut other) = (Machine::new(&before), Machine::new(&k.body));
+        one.run(&before);
+        other.run(&k.body);
+        assert_eq!(one.memory, other.memory);
+        before != k.body
+    };
+    assert!(changed(vec![fixed.clone()], vec![]));
+    assert!(changed(sum, vec![]));
+    // The first step's value depends on the step, on what steps store, or on a register that they set.
+    assert!(!changed(vec![set(load(INPUT, &at(0)))], vec![]));
+    assert!(!changed(vec![set(load(OUT, &Index::from(5)))], vec![]));
+    assert!(!changed(vec![set(Expr::Reg(reg(2)))], vec![]));
+    // The initial value does more than it should.
+    assert!(!changed(vec![fixed.clone(), store(9, int(1))], vec![]));
+    assert!(!changed(vec![fixed.clone(), fixed.clone()], vec![]));
+    assert!(!changed(vec![decl(5, int(0))], vec![]));
+    // The state is set again: all of its uses are after the first assignment.
+    assert!(changed(vec![fixed], vec![Stmt::Set(reg(2), int(1))]));
+}
+
+#[test]
+fn loops_that_may_not_run_keep_their_first_step() {
+    let fixed = vec![Stmt::Set(reg(3), load(INPUT, &Index::from(5)))];
+    let mut k = kernel(scan_from(fixed, vec![]));
+    let Some(Stmt::Loop { hi, .. }) = k.body.last_mut() else { panic!("a loop") };
+    *hi = at(6);
+    let before = k.body.clone();
+    super::first_steps::before_loops(&mut k);
+    assert_eq!(before, k.body);
+}
+
 #[test]
 fn gathers_are_made_once() {
     // The lanes are three apart, so that they are no vector in memory.
