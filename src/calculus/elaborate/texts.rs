@@ -1013,3 +1013,32 @@ fn scans_compute_what_is_made_of_their_results() {
     let alone = of("map (\\x -> x * x) (smooth 0.5 (join X))");
     assert!(!alone.contains("map snd . scan(seq)"), "{alone}");
 }
+
+/// What a function computes from scalars before it goes through its row has an array in one form, if the rows are few.
+#[test]
+fn scalars_of_rows_have_arrays() {
+    let stored = |n: u64, body: &str| {
+        let text = format!("entry f [n] (X: [n][n]f32) (w: [n]f32) : [n][n]f32 = {body}");
+        let program = elaborated(n, &text);
+        let of = |t: &Term| show(t).matches("tomem(global)").count();
+        assert_eq!(of(&program.term), 0, "{}", show(&program.term));
+        program.others.iter().map(of).max().unwrap_or(0)
+    };
+    let scaled = "map2 (\\a r -> let s = exp (-a * a) in map (* s) r) w X";
+    assert_eq!(stored(40, scaled), 1);
+    // With more rows, each row has a work-item or a group.
+    assert_eq!(stored(40_000, scaled), 0);
+    // In the inner function, and of an array that a map computes.
+    assert_eq!(stored(40, "map2 (\\a r -> map (\\x -> x * exp (-a * a)) r) w X"), 1);
+    assert_eq!(
+        stored(40, "let u = map (\\a -> exp (-a * a)) w in map2 (\\s r -> map (* s) r) u X"),
+        1
+    );
+    // Once for all rows of an outer map.
+    let nested =
+        "map (\\q -> map2 (\\a x -> let s = exp (-a) in sum (map (\\y -> y * s + x) q)) w q) X";
+    assert_eq!(stored(40, nested), 1);
+    // A reduction of the row comes first, or nothing is computed.
+    assert_eq!(stored(40, "map (\\r -> let s = sum r * 2 in map (* s) r) X"), 0);
+    assert_eq!(stored(40, "map2 (\\a r -> map (* a) r) w X"), 0);
+}
