@@ -134,12 +134,11 @@ impl Run {
                 Some(Ex::pair(self.element(&args[0], fresh)?, self.element(&args[1], fresh)?))
             }
             _ => {
-                let known = self.arrays.iter().find(|(_, a)| a == array);
-                let name = known.map(|(name, _)| name.clone()).unwrap_or_else(|| {
-                    let name = Layout::Var(fresh(), array.element_type().unwrap_or(Ty::Unit));
-                    self.arrays.push((name.clone(), array.clone()));
-                    name
-                });
+                if let Some((name, _)) = self.arrays.iter().find(|(_, a)| a == array) {
+                    return Some(name.value(array.span));
+                }
+                let name = Layout::Var(fresh(), array.element_type()?);
+                self.arrays.push((name.clone(), array.clone()));
                 Some(name.value(array.span))
             }
         }
