@@ -21,7 +21,7 @@ const WORTH: usize = 2;
 /// Returns the program with arrays of such scalars; `None` if there are none.
 pub(super) fn in_arrays(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let mut out = e.clone();
-    let mut scalars = Scalars { env, fresh, front: vec![], changed: false };
+    let mut scalars = Scalars { env, fresh, front: vec![], of_rows: Vars::new(), changed: false };
     scalars.walk(&mut out, false);
     let Scalars { front, changed, .. } = scalars;
     changed.then(|| out.after(front))
@@ -32,6 +32,8 @@ struct Scalars<'a> {
     fresh: &'a mut dyn FnMut() -> Var,
     /// Arrays of functions inside others that are the same for all rows of these.
     front: Vec<(Layout, Ex)>,
+    /// Names among the arrays of maps with few rows.
+    of_rows: Vars,
     changed: bool,
 }
 
@@ -51,18 +53,23 @@ impl Scalars<'_> {
                 e.parts_mut().into_iter().for_each(|part| self.walk(part, inside));
             }
         }
+        if let Kind::Let(Layout::Var(v, _), array, _) = &mut e.kind
+            && !inside
+            && self.of_rows.contains(v)
+            && let Some(scalars) = self.of_scalars(array, false)
+        {
+            **array = scalars;
+            self.changed = true;
+        }
         let Kind::Map(Prim::Map, f, args) = &mut e.kind else { return };
         let few = args[0].length().and_then(|n| n.eval(self.env).ok()).is_some_and(|n| n <= FEW);
         if !few || !has_pattern(&f.body) {
             return;
         }
         for array in args.iter_mut() {
-            if let Kind::Map(Prim::Map, g, of) = &array.kind
-                && (!inside || array.free().is_empty())
-                && is_of(&g.body, &g.own())
-                && operations(&g.body) > 0
-                && let Some(scalars) = self.stored((*g.body).clone(), g, of)
-            {
+            if let Kind::Var(v) = array.kind {
+                self.of_rows.insert(v);
+            } else if let Some(scalars) = self.of_scalars(array, inside) {
                 *array = self.in_front(scalars, inside);
             }
         }
@@ -75,6 +82,14 @@ impl Scalars<'_> {
             f.params.push(name);
             args.push(self.in_front(scalars, inside));
         }
+    }
+
+    /// Returns an array that a map computes from scalars, in global memory.
+    fn of_scalars(&mut self, array: &Ex, inside: bool) -> Option<Ex> {
+        let Kind::Map(Prim::Map, f, args) = &array.kind else { return None };
+        let here = !inside || array.free().is_empty();
+        let computed = is_of(&f.body, &f.own()) && operations(&f.body) > 0;
+        (here && computed).then(|| self.stored((*f.body).clone(), f, args))?
     }
 
     /// Returns an array of scalars, in front of the program if a function or a loop would compute it again.

@@ -10,11 +10,12 @@
 //! ```
 //!
 //! Several scans among the arrays become one. Scans outside of functions stay as they are: many work-items can share what is made of
-//! their results. So do scans of arrays, and scans whose results are used more than once.
+//! their results. So do scans of arrays, scans whose results are used more than once, and reductions and loops for each result.
 
+use super::again::loops;
 use super::capture::any;
 use super::core::{Ex, Kind, Lambda, Layout, Var};
-use super::interchange::named;
+use super::interchange::{is_scalar_step, named};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScanKind};
 
@@ -60,10 +61,10 @@ fn with_scans(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     match &e.kind {
         // What only selects from the states costs nothing.
         Kind::Map(Prim::Map, f, _) if f.body.is_free_of_cost() => None,
-        Kind::Map(Prim::Map, f, args) if f.body.ty.is_scalar() => {
+        Kind::Map(Prim::Map, f, args) if is_of_element(&f.body) => {
             let out = any(&f.body.ty, e.span)?;
             run.elements(&f.params, args, fresh)?;
-            run.state((named(&out.ty, fresh), out, (*f.body).clone()));
+            run.states.push((named(&out.ty, fresh), out, (*f.body).clone()));
             run.scanned(e, fresh)
         }
         Kind::Prim(Prim::Scan(ScanKind::Seq), fs, _, args) => {
@@ -76,6 +77,11 @@ fn with_scans(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
         }
         _ => None,
     }
+}
+
+/// Whether an expression is a scalar that takes few operations. Many work-items can share what takes more, for many elements at once.
+fn is_of_element(e: &Ex) -> bool {
+    is_scalar_step(e) && !loops(e)
 }
 
 /// Scans that are one: what each step computes, and from which elements.
@@ -96,8 +102,12 @@ impl Run {
     /// Whether an expression is a scan of scalars, or a map over one.
     fn is_one(e: &Ex) -> bool {
         match &e.kind {
-            Kind::Map(Prim::Map, _, args) => matches!(args.as_slice(), [a] if Run::is_one(a)),
-            Kind::Prim(Prim::Scan(ScanKind::Seq), _, _, args) => args[0].ty.is_scalar(),
+            Kind::Map(Prim::Map, f, args) => {
+                is_of_element(&f.body) && matches!(args.as_slice(), [a] if Run::is_one(a))
+            }
+            Kind::Prim(Prim::Scan(ScanKind::Seq), fs, ..) => {
+                fs.iter().all(|f| is_of_element(&f.body))
+            }
             _ => false,
         }
     }
@@ -106,9 +116,9 @@ impl Run {
     fn fold(&mut self, fs: &[Lambda], args: &[Ex], fresh: &mut dyn FnMut() -> Var) -> Option<()> {
         let ([f], [first, xs]) = (fs, args) else { return None };
         let [acc, x] = f.params.as_slice() else { return None };
-        first.ty.is_scalar().then_some(())?;
+        is_of_element(&f.body).then_some(())?;
         self.elements(std::slice::from_ref(x), std::slice::from_ref(xs), fresh)?;
-        self.state((acc.clone(), first.clone(), (*f.body).clone()));
+        self.states.push((acc.clone(), first.clone(), (*f.body).clone()));
         Some(())
     }
 
@@ -160,7 +170,7 @@ impl Run {
                 self.scans += 1;
                 let next = named(&acc.ty(), fresh);
                 self.lets.push((next.clone(), (*f.body).clone()));
-                self.state((acc.clone(), first.clone(), next.value(scan.span)));
+                self.states.push((acc.clone(), first.clone(), next.value(scan.span)));
                 Some(next.value(scan.span))
             }
             _ => None,
@@ -179,10 +189,6 @@ impl Run {
             }
             (name, kind) => self.lets.push((name, Ex { kind, ..value })),
         }
-    }
-
-    fn state(&mut self, state: (Layout, Ex, Ex)) {
-        self.states.push(state);
     }
 
     /// Returns the first state, the step and the array of a scan or fold of everything; the last state is the second component.

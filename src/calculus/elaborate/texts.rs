@@ -1010,6 +1010,8 @@ fn scans_compute_what_is_made_of_their_results() {
     // Results that are used twice are stored, and many work-items share what is made of one scan.
     let twice = of("map (\\r -> let s = smooth 0.5 r in (map abs s, map sqrt s)) X");
     assert!(!twice.contains("map snd . scan(seq)"), "{twice}");
+    let heavy = of("map (\\r -> map (\\s -> sum (map (\\x -> abs (x - s)) r)) (smooth 0.5 r)) X");
+    assert!(!heavy.contains("map snd . scan(seq)"), "{heavy}");
     let alone = of("map (\\x -> x * x) (smooth 0.5 (join X))");
     assert!(!alone.contains("map snd . scan(seq)"), "{alone}");
 }
@@ -1034,6 +1036,8 @@ fn scalars_of_rows_have_arrays() {
         stored(40, "let u = map (\\a -> exp (-a * a)) w in map2 (\\s r -> map (* s) r) u X"),
         1
     );
+    // An exponential for so many elements is a table.
+    assert_eq!(stored(1000, "map2 (\\a r -> map (\\x -> x * exp (-a * a)) r) w X"), 1);
     // Once for all rows of an outer map.
     let nested =
         "map (\\q -> map2 (\\a x -> let s = exp (-a) in sum (map (\\y -> y * s + x) q)) w q) X";
