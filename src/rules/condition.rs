@@ -119,11 +119,9 @@ impl Condition {
             Condition::Whole(n) => !is_rounded(&b.size(n)),
             Condition::Dimension(n) => {
                 let n = b.size(n);
-                let of_dimensions = |(s, e): (&Sym, i32)| matches!(s, Sym::Dim(_)) && e > 0;
                 matches!(n.as_sym(), Some(Sym::Tile(_)))
-                    || n.coefficient().1 == 1
-                        && n.as_constant().is_none_or(|n| n >= LONG)
-                        && n.factors().all(of_dimensions)
+                    || n.as_constant().is_none_or(|n| n >= LONG)
+                        && n.factors().all(|(s, _)| matches!(s, Sym::Dim(_)))
             }
             Condition::Tile(n) => matches!(b.size(n).as_sym(), Some(Sym::Tile(_))),
             Condition::Differ(n, m) => b.size(n) != b.size(m),
@@ -189,7 +187,7 @@ impl Condition {
         ("whole n", "n measures the data, not a number of partial results"),
         (
             "dimension n",
-            "n is a dimension of the program, a product of dimensions and whole numbers, a number of at least 128, or a tile",
+            "n is a dimension of the program, a product or a quotient of dimensions and whole numbers, a number of at least 128, or a tile",
         ),
         ("tile n", "n is a tile"),
         ("differ n m", "the sizes n and m are not the same"),
@@ -344,5 +342,14 @@ mod tests {
         assert!(divides(&Size::constant(4), &twelve) && divides(&n, &twelve));
         assert!(!divides(&Size::constant(5), &twelve) && !divides(&n.tile(), &n));
         assert!(can_tile(&n, 1) && !can_tile(&n.tile(), 1) && !can_tile(&n.width(), 3));
+    }
+
+    #[test]
+    fn quotients_of_dimensions_are_dimensions() {
+        let none = Bindings::default();
+        let holds = |n: &Size| Condition::Dimension(n.clone()).holds(&none, &|_| Facts::default());
+        let (n, two) = (Size::dim("n"), Size::constant(2));
+        assert!(holds(&n) && holds(&n.div(&two)) && holds(&n.mul(&two)));
+        assert!(!holds(&two) && !holds(&n.div(&n.tile())));
     }
 }
