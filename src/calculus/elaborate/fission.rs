@@ -15,7 +15,7 @@ use super::hoist;
 use super::interchange::named;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::ty::Ty;
-use crate::lang::typed::Prim;
+use crate::lang::typed::{Prim, ScalarOp};
 
 /// Fewest operations of one result, and fewest results, for which a nest of its own may pay.
 const ROW: u64 = 16;
@@ -78,13 +78,14 @@ impl Fission<'_> {
     /// Moves the products in the function of a map in front of the map: they become its first arrays. Returns their number.
     fn nest(&mut self, f: &mut Lambda, args: &mut Vec<Ex>, times: u64) -> usize {
         // The rules know products, and products with scalar functions of their results. But the tiles of a product with a
-        // mask are better off without other work, and so are two products of different rows, and a product that is summed in
-        // parts.
+        // mask are better off without other work, and so are two products, whether of different rows or of common ones (matrix
+        // instructions compute one product), and a product that is summed in parts.
         let body = f.body.behind_lets();
         if let Kind::Map(Prim::Map, g, _) = &body.kind
             && only_computes(&g.body)
             && count(&f.body) == count(&g.body)
             && !has_apart(&g.body)
+            && !has_several_products(&g.body)
             && !self.is_tall(&g.body, times.saturating_mul(self.rows(&body.ty)))
         {
             return 0;
@@ -307,6 +308,20 @@ fn has_apart(e: &Ex) -> bool {
     let found = parts_that_reduce(e);
     let free: Vec<Vars> = found.iter().map(|r| r.free()).collect();
     free.iter().enumerate().any(|(k, a)| free[..k].iter().any(|b| a.is_disjoint(b)))
+}
+
+/// Whether an expression has several sums of products.
+fn has_several_products(e: &Ex) -> bool {
+    let is_sum = |e: &Ex| match &e.kind {
+        Kind::Prim(_, funs, _, args) => {
+            let adds = |f: &Lambda| matches!(f.body.kind, Kind::Op(ScalarOp::Add, _));
+            let multiplies = |f: &Lambda| matches!(f.body.kind, Kind::Op(ScalarOp::Mul, _));
+            let products = |a: &Ex| matches!(&a.kind, Kind::Map(Prim::Map, f, _) if multiplies(f));
+            funs.iter().any(adds) && args.last().is_some_and(products)
+        }
+        _ => false,
+    };
+    parts_that_reduce(e).into_iter().filter(|r| is_sum(r)).count() > 1
 }
 
 /// Whether an expression contains a choice.

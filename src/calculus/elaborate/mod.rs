@@ -7,7 +7,7 @@
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), functions of columns ([`whole_rows`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
+//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), results of states ([`states_apart`]), functions of columns ([`whole_rows`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting.
 
 mod again;
@@ -60,6 +60,7 @@ mod row_sums;
 mod scan_fusion;
 mod sides;
 mod sizes;
+mod states_apart;
 mod stored;
 mod tables;
 #[cfg(test)]
@@ -90,7 +91,7 @@ pub struct Program {
     pub term: Term,
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
     /// results in parts, with contractions as products, with reductions in front of branches, with products in nests of their own, with histograms of
-    /// elements in place of rows, with counting sorts by digits, with loops and irregular operations outside of maps, with results of the same rows side by side, with cheap arrays computed for each use, with the scalars of rows in arrays, with functions of columns as functions of rows,
+    /// elements in place of rows, with counting sorts by digits, with loops and irregular operations outside of maps, with results of the same rows side by side, with cheap arrays computed for each use, with the scalars of rows in arrays, with what is made of states behind scans, with functions of columns as functions of rows,
     /// with the stages of large elements apart.
     pub others: Vec<Term>,
     /// Why other forms were left out that do not type-check: defects of elaboration.
@@ -192,7 +193,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let sorted = by_sort::histograms(&bodies[last], env, &mut fresh);
     let whole = whole_rows::columns_at_once(&bodies[last], env, &mut fresh);
     let scalars = row_scalars::in_arrays(&bodies[last], env, &mut fresh);
-    bodies.extend(again.into_iter().chain(sorted).chain(whole).chain(scalars));
+    let states = states_apart::results_apart(&bodies[last], env, &mut fresh);
+    bodies.extend(again.into_iter().chain(sorted).chain(whole).chain(scalars).chain(states));
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
     let (mut forms, mut apart, mut rows): (Vec<Term>, Vec<Term>, Option<Ex>) =

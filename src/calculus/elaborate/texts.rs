@@ -587,6 +587,10 @@ fn products_among_other_work_have_a_form_in_front_of_it() {
     let chosen = "replicate 2 (map2 (\\r cs -> map2 (\\k x ->
         if x > 0 then x - reduce (+) 0 (map2 (*) r k) else x) q cs) q c)";
     assert!(has(chosen, &format!("{product} . cross . fork q q")), "{:?}", forms(chosen));
+    // Matrix instructions compute one of two products of common rows.
+    let two = "replicate 2 (map (\\r -> map2 (\\k j ->
+        reduce (+) 0 (map2 (*) r k) * reduce (+) 0 (map2 (*) r j)) q (reverse q)) q)";
+    assert!(has(two, &format!("{product} . cross . fork q q")), "{:?}", forms(two));
     // Rules move scalar functions behind a product.
     let updated =
         "replicate 2 (map2 (\\r cs -> map2 (\\k x -> x - reduce (+) 0 (map2 (*) r k)) q cs) q c)";
@@ -1014,6 +1018,44 @@ fn scans_compute_what_is_made_of_their_results() {
     assert!(!heavy.contains("map snd . scan(seq)"), "{heavy}");
     let alone = of("map (\\x -> x * x) (smooth 0.5 (join X))");
     assert!(!alone.contains("map snd . scan(seq)"), "{alone}");
+}
+
+/// What the steps of a loop compute of their rows, and no step reads, stands behind a scan for each element of the rows.
+#[test]
+fn results_of_states_stand_behind_the_scans() {
+    let of = |next: &str, result: &str| {
+        let text = format!(
+            "entry f [n] [s] (a: [n][s]f32) (x: [n][n]f32) (c: [n][s]f32) : [n][n]f32 =
+               map2 (\\p xs ->
+                 let (_, _, ys) =
+                   loop (h, y, ys) = (replicate s 0, 0, replicate n 0) for i < n do
+                     let h = map2 (\\k v -> k * v + {next}) p h
+                     let y = {result}
+                     in (h, y, ys with [i] <- y)
+                 in ys) a x"
+        );
+        elaborated(20, &text)
+    };
+    let program = of("xs[i]", "sum (map2 (*) h c[i])");
+    let tuples = |t: &Term| show(t).contains("scan(seq) (fork ");
+    let texts = |p: &Program| p.others.iter().map(show).collect::<Vec<_>>();
+    let apart = program.others.iter().find(|t| !tuples(t)).expect("a form");
+    assert!(tuples(&program.term), "{}", show(&program.term));
+    // All sums are exact.
+    let whole = |seed: u32, of: u32| -> Value {
+        let xs = (0..400u32).map(|i| f64::from((i * 7 + seed) % of) - 1.0).collect::<Vec<_>>();
+        Value::floats(ScalarType::F32, &[20, 20], &xs)
+    };
+    let inputs = [("a", whole(1, 3)), ("x", whole(2, 5)), ("c", whole(3, 4))];
+    let inputs: eval::Inputs = inputs.into_iter().map(|(n, v)| (n.into(), v)).collect();
+    let value = |t: &Term| eval::apply(t, &program.env, &inputs, &Value::unit()).expect("a value");
+    assert_eq!(value(apart).to_floats(), value(&program.term).to_floats());
+    // The next step needs the sum.
+    let needed = of("xs[i] + y", "sum h");
+    assert!(needed.others.iter().all(tuples), "{:?}", texts(&needed));
+    // What is no reduction costs the step nothing.
+    let cheap = of("xs[i]", "h[0] + xs[i]");
+    assert!(cheap.others.iter().all(tuples), "{:?}", texts(&cheap));
 }
 
 /// What a function computes from scalars before it goes through its row has an array in one form, if the rows are few.
