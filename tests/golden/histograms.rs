@@ -98,6 +98,19 @@ fn oclgrind_finds_nothing_where_groups_combine_by_bin() {
     ROWS[..6].iter().flat_map(|[n, m]| counted(*n, *m)).for_each(|k| k.grind());
 }
 
+/// The greatest and the least float of a bin are found by the device's operations on integers.
+#[test]
+fn greatest_floats_need_no_second_try() {
+    let t = "mapWrg 0 (histogram 16 max (-f32.inf) . fork (mapLcl 0 (\\x -> i32.f32 x)) id) . xs";
+    let program = "entry f [n][m] (xs: [n][m]f32) : [n][16]f32 =
+        map (\\r -> histogram max (-f32.inf) 16 (map i32.f32 r) r) xs";
+    let k = kernels(program, &[("n", 2), ("m", 100)], &[("xs", array(&[2, 100]))], t);
+    let source = &k.plan.source;
+    assert!(source.contains("atomic_max((volatile local int*)at, bits);"), "{source}");
+    assert!(source.contains("atomic_min((volatile local uint*)at, (uint)bits);"), "{source}");
+    assert!(!source.contains("cmpxchg"), "{source}");
+}
+
 /// Counts and sums of 64 bits are combined by atomic operations where the device has them, in local memory or not.
 #[test]
 fn bins_of_64_bits_are_shared() {

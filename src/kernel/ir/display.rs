@@ -100,7 +100,7 @@ fn stmt(f: &mut Formatter<'_>, s: &Stmt, depth: usize) -> fmt::Result {
         Stmt::Set(r, e) => writeln!(f, "{pad}{} = {e}", r.name),
         Stmt::Store(m, i, e) if e.ty().width == 1 => writeln!(f, "{pad}{m}[{i}] = {e}"),
         Stmt::Store(m, i, e) => writeln!(f, "{pad}{m}[{i} .. +{}] = {e}", e.ty().width),
-        Stmt::Atomic(Update::Combine(op), m, i, e) => writeln!(f, "{pad}{m}[{i}] {op:?}= {e}"),
+        Stmt::Atomic(Update::Combine(op, _), m, i, e) => writeln!(f, "{pad}{m}[{i}] {op:?}= {e}"),
         Stmt::Atomic(Update::Read(r), m, i, _) => writeln!(f, "{pad}{} = atomic {m}[{i}]", r.name),
         Stmt::Atomic(Update::Swap(r), m, i, e) => {
             writeln!(f, "{pad}{m}[{i}] = {e} if it is {}", r.name)

@@ -204,7 +204,7 @@ pub enum Stmt {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Update {
     /// Combines the value with the element by an operation.
-    Combine(ScalarOp),
+    Combine(ScalarOp, Lanes),
     /// Reads the element into the register. The value is a zero of the element's type.
     Read(Reg),
     /// Stores the value if the element is what the register holds. In both cases, the register holds what the element was.
@@ -215,10 +215,19 @@ impl Update {
     /// The register that gets a value.
     pub fn register(&self) -> Option<&Reg> {
         match self {
-            Update::Combine(_) => None,
+            Update::Combine(..) => None,
             Update::Read(r) | Update::Swap(r) => Some(r),
         }
     }
+}
+
+/// Where neighbouring work-items combine values at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lanes {
+    /// In copies of an element that are their own.
+    Apart,
+    /// Perhaps in one element.
+    Together,
 }
 
 /// A statically sized array of scalars.

@@ -9,7 +9,7 @@
 
 use super::counting_sort::{Blocks, INT, Sorting, below, counts, difference, int, quotient, sum};
 use super::dest::Dest;
-use super::irregular::bytes;
+use super::irregular::{bytes, lanes};
 use super::leaf::{self, Emit};
 use super::lowerer::Lowerer;
 use super::memory::Storage;
@@ -194,6 +194,7 @@ impl Lowerer {
                                 &[(vec![], ScalarOp::Add)],
                                 &View::Elem(int(1)),
                                 &own.dest.at(&at)?,
+                                lanes(copies),
                             )
                         })
                     })

@@ -11,7 +11,7 @@ use crate::calculus::term::{MapKind, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
 use crate::kernel::ir::index::{Facts, Guard, Index};
-use crate::kernel::ir::{ElemTy, Expr, Stmt, Update};
+use crate::kernel::ir::{ElemTy, Expr, Lanes, Stmt, Update};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::rc::Rc;
@@ -165,7 +165,8 @@ impl Lowerer {
             Some(shared) => self.local(0, n, false, &mut |me, j| {
                 me.at_place(&places, j, m, &mut |me, i| {
                     let value = me.emitted(|| values.at(j))?;
-                    me.combine_shared(shared, &value, &bins.dest.at(&copy_of_bin(i, j, copies))?)
+                    let bin = bins.dest.at(&copy_of_bin(i, j, copies))?;
+                    me.combine_shared(shared, &value, &bin, lanes(copies))
                 })
             })?,
             None => self.local(0, 1, false, &mut |me, _| {
@@ -230,15 +231,15 @@ impl Lowerer {
         let (places, values) = (x.fst()?, x.snd()?);
         let z = f.args()[1].chain();
         let own_shape = Shape::Array(m, Box::new(shared.bin()));
-        let combine = |me: &mut Lowerer, j: &Index, bin: &dyn Fn(&Index) -> Step<Dest>| {
+        let combine = |me: &mut Lowerer, j: &Index, lanes, bin: &dyn Fn(&Index) -> Step<Dest>| {
             me.at_place(&places, j, m, &mut |me, i| {
                 let value = me.emitted(|| values.at(j))?;
-                me.combine_shared(shared, &value, &bin(i)?)
+                me.combine_shared(shared, &value, &bin(i)?, lanes)
             })
         };
         let local =
             self.options.device.shares_local_memory() && self.is_half_of_local_memory(&own_shape);
-        let native = shared.is_native() && has_native_operations(&shape);
+        let native = shared.has_operations();
         let copies = if local { self.copies_of_bins(&own_shape, native) } else { 1 };
         let items = GROUP.min(i64::try_from(self.options.device.max_work_group_size).unwrap_or(1));
         // Each group passes on all of its bins: no more work than to count its share of the values.
@@ -253,7 +254,7 @@ impl Lowerer {
             self.each(m, &mut |me, i| me.clear_bin(shared, &z, &result.at(i)?))?;
         }
         if !local {
-            self.each(n, &mut |me, j| combine(me, j, &|i| result.at(i)))?;
+            self.each(n, &mut |me, j| combine(me, j, Lanes::Together, &|i| result.at(i)))?;
             return match shared.is_native() {
                 true => self.copy(&first, dest, &shape),
                 false => self.each(m, &mut |me, i| {
@@ -276,7 +277,8 @@ impl Lowerer {
                     me.repeat(length(n, groups * items), false, &mut |me, t| {
                         let j = t.times(groups).add(g).times(items).add(l);
                         me.where_less(&j, &Index::from(n), &mut |me| {
-                            combine(me, &j, &|i| own.dest.at(&copy_of_bin(i, l, copies)))
+                            let bin = |i: &Index| own.dest.at(&copy_of_bin(i, l, copies));
+                            combine(me, &j, lanes(copies), &bin)
                         })
                     })
                 })?;
@@ -284,7 +286,7 @@ impl Lowerer {
                 me.local(0, m, false, &mut |me, i| {
                     let sum = me.combined_copies(&values, i, copies, &op, elem)?;
                     match native {
-                        true => me.combine_shared(shared, &sum, &result.at(i)?),
+                        true => me.combine_shared(shared, &sum, &result.at(i)?, Lanes::Apart),
                         false => me.store(&sum, &bins.dest.at(g)?.at(i)?, elem),
                     }
                 })
@@ -321,6 +323,7 @@ impl Lowerer {
         steps: &[(Vec<bool>, ScalarOp)],
         v: &View,
         dest: &Dest,
+        lanes: Lanes,
     ) -> Step<()> {
         for (path, op) in steps {
             let (mut v, mut dest) = (v.clone(), dest.clone());
@@ -331,7 +334,7 @@ impl Lowerer {
             let Dest::Mem(mem, _, at) = dest else {
                 return stop(Code::Internal, "an element of a histogram outside memory");
             };
-            self.emit(Stmt::Atomic(Update::Combine(*op), mem, at, v.expr()?))?;
+            self.emit(Stmt::Atomic(Update::Combine(*op, lanes), mem, at, v.expr()?))?;
         }
         Ok(())
     }
@@ -484,10 +487,9 @@ pub fn bytes(shape: &Shape) -> usize {
     shape.components().iter().map(|(t, n)| of(t, *n)).sum()
 }
 
-/// Whether devices have atomic operations on all components: on integers, not on floats, for which other work-items'
-/// updates make an operation start again.
-fn has_native_operations(shape: &Shape) -> bool {
-    shape.components().iter().all(|(t, _)| !t.scalar.is_float())
+/// Returns where neighbouring work-items combine values, if each element has so many copies.
+pub fn lanes(copies: i64) -> Lanes {
+    if copies > 1 { Lanes::Apart } else { Lanes::Together }
 }
 
 /// Returns an array of bins as one of values.

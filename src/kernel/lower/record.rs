@@ -222,7 +222,9 @@ impl Lowerer {
         let mut reads = vec![];
         read_by(e, &mut reads);
         let how = match (s, e) {
-            (Stmt::Atomic(Update::Combine(op), ..), _) => How::Function(format!("atomic {op:?}")),
+            (Stmt::Atomic(Update::Combine(op, _), ..), _) => {
+                How::Function(format!("atomic {op:?}"))
+            }
             // The exchange that follows is what changes the element.
             (Stmt::Atomic(Update::Read(_), ..), _) => return,
             (Stmt::Atomic(Update::Swap(_), ..), _) => How::Function("exchange".to_owned()),

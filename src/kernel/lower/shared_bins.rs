@@ -17,7 +17,7 @@ use crate::calculus::term::{Op, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
 use crate::kernel::ir::index::Index;
-use crate::kernel::ir::{ElemTy, Expr, Mem, Stmt, Update};
+use crate::kernel::ir::{ElemTy, Expr, Lanes, Mem, Stmt, Update};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::collections::BTreeSet;
@@ -71,6 +71,18 @@ impl Shared {
     /// Whether each component is combined by an operation of the device, so that a bin is a value.
     pub fn is_native(&self) -> bool {
         self.parts.iter().all(|p| matches!(p, Part::Native(..)))
+    }
+
+    /// Whether a device has operations for all components, which no other work-item's update makes start again. There are none for
+    /// sums of floats. The greatest and the least float are those of their bits.
+    pub fn has_operations(&self) -> bool {
+        self.parts.iter().all(|p| match p {
+            Part::Native(path, op) => {
+                let Shape::Elem(t) = at_path(&self.elem, path) else { return false };
+                !t.scalar.is_float() || matches!(op, ScalarOp::Min | ScalarOp::Max)
+            }
+            Part::Packed(_) => false,
+        })
     }
 
     /// The shape of a bin.
@@ -182,14 +194,21 @@ impl Lowerer {
     }
 
     /// Combines a value with a bin that other work-items may change at the same time.
-    pub fn combine_shared(&mut self, shared: &Shared, v: &View, bin: &Dest) -> Step<()> {
+    pub fn combine_shared(
+        &mut self,
+        shared: &Shared,
+        v: &View,
+        bin: &Dest,
+        lanes: Lanes,
+    ) -> Step<()> {
         let v = if shared.is_native() { v.clone() } else { leaf::bind(v, self)? };
         for (k, p) in shared.parts.iter().enumerate() {
             let place = shared.place(k);
             match p {
                 Part::Native(path, op) => {
                     let native = [(vec![], *op)];
-                    self.atomically(&native, &side(&v, path)?, &component_of(bin, &place)?)?;
+                    let bin = component_of(bin, &place)?;
+                    self.atomically(&native, &side(&v, path)?, &bin, lanes)?;
                 }
                 Part::Packed(p) => {
                     let (mem, at) = place_of(&component_of(bin, &place)?)?;

@@ -2,7 +2,7 @@
 
 use super::types::c_type;
 use crate::kernel::ATOMICS_64;
-use crate::kernel::ir::{ElemTy, Mem, Program, Stmt, Update};
+use crate::kernel::ir::{ElemTy, Lanes, Mem, Program, Stmt, Update};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::collections::BTreeSet;
@@ -13,11 +13,14 @@ struct Atomic {
     op: &'static str,
     ty: ScalarType,
     space: &'static str,
+    /// Whether the lanes of a warp combine the values of one element first.
+    runs: bool,
 }
 
 impl Atomic {
-    fn of(op: ScalarOp, ty: ScalarType, m: Mem) -> Option<Atomic> {
-        (ty.bytes() >= 4).then_some(Atomic { op: name(op)?, ty, space: space(m) })
+    fn of(op: ScalarOp, ty: ScalarType, m: Mem, lanes: Lanes) -> Option<Atomic> {
+        let runs = lanes == Lanes::Together;
+        (ty.bytes() >= 4).then_some(Atomic { op: name(op)?, ty, space: space(m), runs })
     }
 
     fn is_wide(self) -> bool {
@@ -31,7 +34,8 @@ impl Atomic {
 
     /// The name of the function that combines a value with an element.
     fn function(self) -> String {
-        format!("{}_{}_{}", c_type(ElemTy::scalar(self.ty)), self.op, self.space)
+        let runs = if self.runs { "_runs" } else { "" };
+        format!("{}_{}_{}{runs}", c_type(ElemTy::scalar(self.ty)), self.op, self.space)
     }
 
     /// The operation on two values.
@@ -75,8 +79,8 @@ pub(super) fn statement(
     value: &str,
 ) -> String {
     match update {
-        Update::Combine(op) => {
-            let function = Atomic::of(*op, t, m).map(Atomic::function).unwrap_or_default();
+        Update::Combine(op, lanes) => {
+            let function = Atomic::of(*op, t, m, *lanes).map(Atomic::function).unwrap_or_default();
             format!("{function}(&{place}, {value});")
         }
         Update::Read(r) => {
@@ -137,7 +141,7 @@ pub(super) fn functions(program: &Program) -> String {
                 let t = e.ty().scalar;
                 wide |= t.bytes() == 8;
                 match update {
-                    Update::Combine(op) => used.extend(Atomic::of(*op, t, *m)),
+                    Update::Combine(op, lanes) => used.extend(Atomic::of(*op, t, *m, *lanes)),
                     Update::Read(_) => {
                         read.insert(Word { ty: t, space: space(*m) });
                     }
@@ -148,7 +152,7 @@ pub(super) fn functions(program: &Program) -> String {
     }
     let extensions = ATOMICS_64.iter().filter(|_| wide);
     let extensions = extensions.map(|e| format!("#pragma OPENCL EXTENSION {e} : enable\n"));
-    let runs = if used.iter().any(|a| a.space == GLOBAL) { RUNS } else { "" };
+    let runs = if used.iter().any(|a| a.runs) { RUNS } else { "" };
     let read = read.into_iter().map(Word::definition);
     extensions
         .chain([runs.to_owned()])
@@ -186,10 +190,10 @@ uint run_starts(uint key, int lane) {
 
 /// The function of an operation.
 ///
-/// With the compiler of NVIDIA, which says who it is by a macro, the lanes of a warp whose neighbours change the same element of global
-/// memory combine their values first, and the last of each run changes the element: elements that are changed by many work-items at the
+/// With the compiler of NVIDIA, which says who it is by a macro, the lanes of a warp whose neighbours change the same element
+/// combine their values first, and the last of each run changes the element: elements that are changed by many work-items at the
 /// same time (sorted keys, few bins) would else be changed one work-item at a time. A warp of which half of the lanes or more have
-/// neighbours with other elements goes on as it is. In local memory, elements have copies, so that neighbours rarely meet, and the
+/// neighbours with other elements goes on as it is. Where elements have copies, neighbours never meet, and the
 /// test would cost more than it saves.
 fn definition(a: Atomic) -> String {
     let t = c_type(ElemTy::scalar(a.ty));
@@ -200,11 +204,12 @@ fn definition(a: Atomic) -> String {
     };
     let (shift, both) = (a.ty.bytes().ilog2(), a.of_values("y", "x"));
     let change = match a.ty.is_float() {
-        true => on_floats(a),
+        true if a.op == "add" => sum_of_floats(a),
+        true => choice_of_floats(a),
         false => format!("    {}_{}(at, x);\n", a.prefix(), a.op),
     };
-    let combined = match space {
-        GLOBAL => format!(
+    let combined = match a.runs {
+        true => format!(
             "#ifdef __NV_CL_C_VERSION
     const int lane = lane_number();
     const uint starts = run_starts((uint)((ulong)at >> {shift}), lane);
@@ -219,14 +224,14 @@ fn definition(a: Atomic) -> String {
 #endif
 "
         ),
-        _ => String::new(),
+        false => String::new(),
     };
     format!("\nvoid {function}(volatile {space} {t}* at, {t} x) {{\n{combined}{change}}}\n")
 }
 
-/// The operation on floats, which OpenCL C 1.2 does not have: tries again while another work-item changes the element. The first
+/// The sum of floats, which OpenCL C 1.2 does not have: tries again while another work-item changes the element. The first
 /// read is atomic, too: a plain one would race with updates. The compiler of NVIDIA gets the device's own addition.
-fn on_floats(a: Atomic) -> String {
+fn sum_of_floats(a: Atomic) -> String {
     let t = c_type(ElemTy::scalar(a.ty));
     let (int, prefix, space) = (if a.is_wide() { "long" } else { "int" }, a.prefix(), a.space);
     let next = a.of_values(&format!("as_{t}(seen)"), "x");
@@ -241,17 +246,26 @@ fn on_floats(a: Atomic) -> String {
 "
     );
     let (of_ptx, register) = if a.is_wide() { ("f64", "d") } else { ("f32", "f") };
-    match (a.op, space) {
-        ("add", "global") => {
-            let add = format!("red.relaxed.gpu.global.add.{of_ptx}");
-            chosen(&add, "\"l\"((ulong)at)", register, &retried)
-        }
-        ("add", _) => {
-            let add = format!("red.relaxed.cta.shared.add.{of_ptx}");
-            chosen(&add, "\"r\"((uint)(ulong)at)", register, &retried)
-        }
-        _ => retried,
-    }
+    let (of_space, place) = match space {
+        GLOBAL => ("gpu.global", "\"l\"((ulong)at)"),
+        _ => ("cta.shared", "\"r\"((uint)(ulong)at)"),
+    };
+    chosen(&format!("red.relaxed.{of_space}.add.{of_ptx}"), place, register, &retried)
+}
+
+/// The greatest or the least float: floats without a sign are ordered as their bits, those with a sign in the opposite order.
+/// What is no number changes nothing.
+fn choice_of_floats(a: Atomic) -> String {
+    let (int, prefix, space) = (if a.is_wide() { "long" } else { "int" }, a.prefix(), a.space);
+    let opposite = if a.op == "max" { "min" } else { "max" };
+    format!(
+        "    if (isnan(x)) return;
+    const {int} bits = as_{int}(x);
+    if (bits >= 0) {prefix}_{}((volatile {space} {int}*)at, bits);
+    else {prefix}_{opposite}((volatile {space} u{int}*)at, (u{int})bits);
+",
+        a.op
+    )
 }
 
 /// An instruction of PTX where the compiler is NVIDIA's, and other statements elsewhere.
