@@ -134,6 +134,9 @@ pub struct Memory {
     /// loads, in nanoseconds.
     #[serde(default = "lone_load")]
     pub load_ns: f64,
+    /// Rate of atomic operations on elements of global memory that data decide, in 10^9 operations a second; not a limit if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub atomic_gops: Option<f64>,
     /// Caches, smallest first; may be empty.
     #[serde(default)]
     pub cache: Vec<Cache>,
@@ -525,7 +528,12 @@ impl CostModel {
         ] {
             *rate *= share;
         }
-        let rates = [&mut m.nontemporal_write_gb_per_s, &mut c.f16_gflops, &mut c.products_gflops];
+        let rates = [
+            &mut m.nontemporal_write_gb_per_s,
+            &mut m.atomic_gops,
+            &mut c.f16_gflops,
+            &mut c.products_gflops,
+        ];
         for rate in rates.into_iter().flatten() {
             *rate *= share;
         }
@@ -554,6 +562,7 @@ impl CostModel {
             ("write_gb_per_s", m.write_gb_per_s),
             ("copy_gb_per_s", m.copy_gb_per_s),
             ("nontemporal_write_gb_per_s", m.nontemporal_write_gb_per_s.unwrap_or(1.0)),
+            ("atomic_gops", m.atomic_gops.unwrap_or(1.0)),
             ("latency_ns", m.latency_ns),
             ("load_ns", m.load_ns),
             ("gb_per_s", self.local.gb_per_s),

@@ -288,6 +288,8 @@ fn moved(
     let same = a.group_footprint >= 0.99 * a.footprint;
     let kept = same && a.footprint * p.waste <= l.near_bytes;
     let all = requests * p.sectors * p.sector;
+    // Each load of a place that data decide fetches a sector, unless a cache has it by chance.
+    let scattered = !a.store && a.item_stride.is_none() && a.lanes.is_empty();
     let common = if a.store {
         all
     } else if kept {
@@ -306,7 +308,11 @@ fn moved(
     Moved {
         asked: requests * p.lines * line,
         common: common * distinct(true, l.near_bytes),
-        far: if l.fits { 0.0 } else { a.footprint * p.waste * distinct(false, l.last_bytes) },
+        far: match (l.fits, scattered) {
+            (true, _) => 0.0,
+            (false, true) => (all * (1.0 - l.last_bytes / a.footprint)).max(a.footprint),
+            (false, false) => a.footprint * p.waste * distinct(false, l.last_bytes),
+        },
         // A group waits for its busiest work-item.
         waiting: if a.store { 0.0 } else { scalars(a) * each * a.uneven * wait },
     }
@@ -388,6 +394,8 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     // Matrix units are idle after a barrier until the first operands are loaded and split, and while the last sums are added.
     let idle = if matrix.ns > 0.0 { k.barriers * IDLE * m.compute.add_latency_ns } else { 0.0 };
     let stalls = turns * (k.stalls * far + idle) / company;
+    let peak_of_atomics = m.memory.atomic_gops.unwrap_or(f64::INFINITY);
+    let atomics = Share { work: k.atomics, ns: k.atomics / peak_of_atomics };
     let all = Share { work: read.work + written.work, ns: memory };
     let (what, peak) = match read.ns >= written.ns {
         true => ("global reads", m.memory.read_gb_per_s),
@@ -418,6 +426,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
             Part::time("the latency of dependent operations", dependent),
             computing,
             Part::time("starting work-groups", starting),
+            Part::rate("atomic operations", atomics, peak_of_atomics, "op/s"),
         ],
         alone: vec![
             Part::time("barriers", barriers),

@@ -13,6 +13,7 @@ use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{
     Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt, Update,
 };
+use crate::lang::typed::ScalarOp;
 use indexmap::IndexSet;
 use num_integer::gcd;
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,6 +184,8 @@ pub struct KernelProfile {
     /// Number of times that a group waits, in a loop, for a copy from global to local memory that
     /// nothing overlaps.
     pub stalls: f64,
+    /// Atomic operations on elements of global memory that data decide, over all work-items.
+    pub atomics: f64,
     /// Bytes of declared registers of one work-item. Among nested blocks that follow each other,
     /// only the one with the most registers counts.
     pub register_bytes: usize,
@@ -379,7 +382,7 @@ struct Trace {
     load: Option<Index>,
     /// An index.
     index: Option<Index>,
-    /// Whether it depends on loads.
+    /// Whether it depends on loads, or on values that are as good as loaded data.
     loads: bool,
 }
 
@@ -453,6 +456,9 @@ impl Walk<'_> {
             }
             // The memory reads and writes the element.
             Stmt::Atomic(update, m, i, e) => {
+                if matches!(m, Mem::Global(_)) && i.has_data() {
+                    self.out.atomics += each;
+                }
                 if let Some(r) = update.register() {
                     let trace = Trace { load: None, index: None, loads: true };
                     self.traces.entry(r.id).or_default().join(trace);
@@ -508,6 +514,8 @@ impl Walk<'_> {
                     self.block(b, count, uniform);
                 }
             }
+            // What has no alternative is done in the common case, such as an update of a bin that exists.
+            Stmt::Branch(_, a, b) if b.is_empty() => self.block(a, count, uniform),
             Stmt::Branch(_, a, b) => {
                 self.block(a, count / 2.0, uniform);
                 self.block(b, count / 2.0, uniform);
@@ -627,6 +635,7 @@ impl Walk<'_> {
         let mut out = Trace::default();
         let Some(item) = self.item() else { return out };
         e.visit(&mut |e| match e {
+            Expr::Op(op, _, es) if self.scatters(*op, es) => out.loads = true,
             Expr::Index(i, _) if i.mentions(item) => out.join(Trace::of_index(i)),
             Expr::Load(_, _, i) if i.has_data() => out.loads = true,
             Expr::Load(_, _, i) if i.mentions(item) => {
@@ -640,6 +649,19 @@ impl Walk<'_> {
             _ => {}
         });
         out
+    }
+
+    /// Whether an operation takes values of neighbouring work-items apart, as hash functions do: their results are as good as loaded data.
+    fn scatters(&self, op: ScalarOp, es: &[Expr]) -> bool {
+        let differs = |e: &Expr| {
+            let trace = self.trace(e);
+            trace.loads || trace.index.is_some()
+        };
+        match op {
+            ScalarOp::BitXor => es.iter().all(differs),
+            ScalarOp::MulHi => es.iter().any(differs),
+            _ => false,
+        }
     }
 
     /// Returns an index that changes between work-items as the place of a load does: values that are computed from indices
