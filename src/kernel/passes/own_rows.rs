@@ -1,17 +1,24 @@
-//! Unrolls loops in which each work-item goes through a row of its own.
+//! Writes out several steps of loops whose steps need what the step before computed, so that the steps wait for memory together.
 //!
-//! The work-items of a sub-group then access places that lie far apart, and each access moves a whole sector of memory for
-//! one scalar. Several steps written out access neighbours, which become a vector (`wide_accesses.rs`). The order of
-//! operations stays.
+//! If each work-item goes through a row of its own, the work-items of a sub-group access places that lie far apart, and each
+//! access moves a whole sector of memory for one scalar. Several steps access neighbours, which become a vector
+//! (`wide_accesses.rs`). If each step stores, too, compilers do not move the loads of the next steps in front of the store, so that
+//! each step waits for its own loads. The loads of all steps that are written out come first. The order of operations stays.
 
 use super::overlap::{STATEMENTS, written_out};
 use crate::kernel::ir::index::{Index, Var};
-use crate::kernel::ir::walk::Fresh;
-use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Stmt};
+use crate::kernel::ir::walk::{Effects, Fresh, parts, rebuild, rebuilt};
+use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Reg, Stmt};
 use crate::lang::types::ScalarType;
 
 /// Bytes that memory moves at once.
 const SECTOR: i64 = 32;
+
+/// Steps whose loads are made together, where the loads cannot be vectors.
+const AHEAD: i64 = 8;
+
+/// Most loads of such steps: each has a register.
+const LOADS: usize = 64;
 
 /// Unrolls the loops of a kernel so far that accesses of rows are at most `bytes` wide.
 pub fn unroll(k: &mut Kernel, bytes: usize, fresh: &mut Fresh) {
@@ -31,8 +38,16 @@ fn block(b: &mut Block, bytes: usize, item: Option<u32>, fresh: &mut Fresh) {
         s.blocks_mut().into_iter().for_each(|b| block(b, bytes, item, fresh));
         match item.and_then(|item| steps(&s, bytes, item)) {
             Some((steps, var, range, body)) => {
-                let body = held(body, fresh);
-                let rest = written_out(&var, range, steps, body, fresh, &mut out);
+                let mut ahead = loads(&body);
+                ahead.truncate(LOADS / usize::try_from(steps).unwrap_or(LOADS).max(1));
+                let body = named(held(body, fresh), &ahead, fresh);
+                let mut round = vec![];
+                let rest = written_out(&var, range, steps, body, fresh, &mut round);
+                match &mut round[..] {
+                    [Stmt::Loop { body, .. }] => first(body, &ahead),
+                    _ => first(&mut round, &ahead),
+                }
+                out.append(&mut round);
                 out.extend(rest);
             }
             None => out.push(s),
@@ -41,7 +56,8 @@ fn block(b: &mut Block, bytes: usize, item: Option<u32>, fresh: &mut Fresh) {
     *b = out;
 }
 
-/// Returns how many steps of a loop access neighbours in the work-item's row, with the parts of the loop.
+/// Returns how many steps of a loop are written out, with the parts of the loop: as many as access neighbours in the work-item's
+/// row, or so many that their loads hide each other's latency.
 fn steps(s: &Stmt, bytes: usize, item: u32) -> Option<(i64, Var, (i64, i64), Block)> {
     let Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } = s else { return None };
     let (first, end) = (lo.as_constant()?, hi.as_constant()?);
@@ -51,12 +67,16 @@ fn steps(s: &Stmt, bytes: usize, item: u32) -> Option<(i64, Var, (i64, i64), Blo
     }
     let mut widest = 1;
     let mut access = |m: &Mem, t: ScalarType, i: &Index| {
-        let Some((1, row)) = i.linear_in(var.id).filter(|_| matches!(m, Mem::Global(_))) else {
+        let Some((step @ (1 | -1), row)) =
+            i.linear_in(var.id).filter(|_| matches!(m, Mem::Global(_)))
+        else {
             return;
         };
         if i.has_data() || row.linear_in(item).is_none_or(|(c, _)| c == 0) {
             return;
         }
+        // Backwards, the last step accesses the first place.
+        let row = if step == 1 { row } else { row.plus(1) };
         let most = i64::try_from((bytes / t.bytes().max(1)).min(16)).unwrap_or(1);
         let fits =
             |w: &i64| *w <= most && *w <= end - first && first % w == 0 && row.is_multiple_of(*w);
@@ -84,9 +104,66 @@ fn steps(s: &Stmt, bytes: usize, item: u32) -> Option<(i64, Var, (i64, i64), Blo
             });
         });
     }
+    let stores = |s: &Stmt| matches!(s, Stmt::Store(Mem::Global(_) | Mem::Local(_), ..));
+    let ahead = loads(body).len() * usize::try_from(AHEAD).unwrap_or(usize::MAX);
+    if widest == 1
+        && (1..=LOADS).contains(&ahead)
+        && end - first >= 2 * AHEAD
+        && body.iter().any(stores)
+    {
+        widest = AHEAD;
+    }
     let copies = usize::try_from(widest).unwrap_or(usize::MAX);
     let fine = widest > 1 && body.len().saturating_mul(copies) <= STATEMENTS;
     fine.then(|| (widest, var.clone(), (first, end), body.clone()))
+}
+
+/// Returns the loads from global memory that every step makes, at places that do not depend on data, if no step stores there.
+fn loads(body: &Block) -> Vec<Expr> {
+    fn of(e: &Expr, stored: &Effects, found: &mut Vec<Expr>) {
+        if let Expr::Load(m @ Mem::Global(_), t, i) = e
+            && t.width == 1
+            && !i.has_data()
+            && !stored.stored.contains(m)
+            && !found.contains(e)
+        {
+            found.push(e.clone());
+        }
+        parts(e, &mut |e, lazy| {
+            if !lazy {
+                of(e, stored, found);
+            }
+        });
+    }
+    let (stored, mut found) = (Effects::of(body), vec![]);
+    body.iter().for_each(|s| s.exprs(&mut |e| of(e, &stored, &mut found)));
+    found
+}
+
+/// Gives each of these loads a register, at the beginning of the body.
+fn named(mut body: Block, loads: &[Expr], fresh: &mut Fresh) -> Block {
+    let names: Vec<(&Expr, Reg)> = loads.iter().map(|e| (e, fresh.reg(e.ty()))).collect();
+    for s in &mut body {
+        rebuild(s, &mut |e| in_registers(e, &names));
+    }
+    names.into_iter().map(|(e, r)| Stmt::Decl(r, Some(e.clone()))).chain(body).collect()
+}
+
+fn in_registers(e: &Expr, names: &[(&Expr, Reg)]) -> Expr {
+    match names.iter().find(|(load, _)| *load == e) {
+        Some((_, r)) => Expr::Reg(r.clone()),
+        None => rebuilt(e, &mut |e, _| in_registers(e, names)),
+    }
+}
+
+/// Moves the loads of the steps in front of the first step. `loads` are those of one step.
+fn first(body: &mut Block, loads: &[Expr]) {
+    let memory = |e: &Expr| if let Expr::Load(m, ..) = e { Some(*m) } else { None };
+    let memories: Vec<Mem> = loads.iter().filter_map(memory).collect();
+    let is_load = |s: &Stmt| matches!(s, Stmt::Decl(_, Some(Expr::Load(m, _, i))) if memories.contains(m) && !i.has_data());
+    let (mut all, rest): (Block, Block) = std::mem::take(body).into_iter().partition(is_load);
+    all.extend(rest);
+    *body = all;
 }
 
 /// Gives stored values registers of their own, since later steps change the registers that they come from.
@@ -119,6 +196,8 @@ mod tests {
         let acc = Reg { id: 0, name: "t0".into(), ty };
         let var = |id, n: i64| Var { id, name: format!("i{id}").into(), lo: 0, hi: n - 1 };
         let place = Index::from(var(1, 8)).times(row).add(&Index::from(var(2, 64)).times(each));
+        // A row that is gone through backwards begins at its end.
+        let place = if each < 0 { place.plus(63) } else { place };
         let load = Expr::Load(Mem::Global(0), ty, place.clone());
         let sum = Expr::Op(ScalarOp::Add, ty, vec![Expr::Reg(acc.clone()), load]);
         let body =
@@ -134,13 +213,15 @@ mod tests {
         vec![repeat(LoopKind::Glb(0), var(1, 8), 8, vec![inner])]
     }
 
-    /// Returns the number of rounds and the number of stores in a round.
+    /// Returns the number of rounds and the number of stores in a round, whose loads come first.
     fn shape(mut b: Vec<Stmt>, bytes: usize) -> (i64, usize) {
         let mut fresh = Fresh { next: 100, first: 0, reserved: BTreeSet::new() };
         block(&mut b, bytes, None, &mut fresh);
         let Stmt::Loop { body, .. } = &b[0] else { unreachable!() };
         let [Stmt::Loop { hi, body, .. }] = body.as_slice() else { unreachable!() };
         let stores = body.iter().filter(|s| matches!(s, Stmt::Store(..))).count();
+        let is_load = |s: &&Stmt| matches!(s, Stmt::Decl(_, Some(Expr::Load(..))));
+        assert_eq!(body.iter().take_while(is_load).count(), stores, "{body:?}");
         (hi.constant(), stores)
     }
 
@@ -148,11 +229,29 @@ mod tests {
     fn rows_are_accessed_by_sectors() {
         assert_eq!(shape(rows(F32, 64, 1), 16), (8, 8));
         assert_eq!(shape(rows(U8, 64, 1), 16), (2, 32));
-        // Vectors of such rows would not be aligned.
-        assert_eq!(shape(rows(F32, 65, 1), 16), (64, 1));
         assert_eq!(shape(rows(F32, 66, 1), 16), (8, 8));
+        assert_eq!(shape(rows(U8, 64, -1), 16), (2, 32));
+    }
+
+    #[test]
+    fn steps_that_store_load_together() {
+        // Vectors of such rows would not be aligned.
+        assert_eq!(shape(rows(U8, 65, 1), 16), (8, 8));
         // Neighbouring work-items access neighbours already.
-        assert_eq!(shape(rows(F32, 1, 8), 16), (64, 1));
-        assert_eq!(shape(rows(F32, 0, 1), 16), (64, 1));
+        assert_eq!(shape(rows(U8, 1, 8), 16), (8, 8));
+        assert_eq!(shape(rows(U8, 0, 1), 16), (8, 8));
+    }
+
+    #[test]
+    fn steps_that_load_what_they_store_stay() {
+        let mut b = rows(F32, 1, 8);
+        let Stmt::Loop { body, .. } = &mut b[0] else { unreachable!() };
+        let [Stmt::Loop { body, .. }] = body.as_mut_slice() else { unreachable!() };
+        let Stmt::Store(m, ..) = &mut body[1] else { unreachable!() };
+        *m = Mem::Global(0);
+        let mut fresh = Fresh { next: 100, first: 0, reserved: BTreeSet::new() };
+        let before = b.clone();
+        block(&mut b, 16, None, &mut fresh);
+        assert_eq!(b, before);
     }
 }
