@@ -649,6 +649,9 @@ impl Guard {
     }
 }
 
+/// Most facts that are learned from one: quotients of quotients have very many bounds.
+const LEARNED: usize = 64;
+
 /// Facts that hold at a point of a kernel: a list of indices that are not negative.
 #[derive(Clone, Debug, Default)]
 pub struct Facts(Vec<Index>);
@@ -690,7 +693,12 @@ impl Facts {
     /// Adds a fact, and the facts without minima, maxima, quotients and remainders that follow from it.
     fn learn(&mut self, fact: Index) {
         let mut open = vec![fact];
-        while let Some(f) = open.pop() {
+        let most = self.0.len() + LEARNED;
+        while let Some(f) = open.pop().filter(|_| self.0.len() < most) {
+            // Numbers that were clamped say nothing.
+            if !f.is_exact() {
+                continue;
+            }
             for (a, c) in f.terms() {
                 let mut rest = f.clone();
                 rest.put(a, -c);
@@ -942,6 +950,18 @@ mod tests {
 
     fn var(id: u32, n: i64) -> Index {
         Index::from(Var { id, name: format!("v{id}").into(), lo: 0, hi: n - 1 })
+    }
+
+    #[test]
+    fn facts_are_exact_and_few() {
+        // Numbers that were clamped say nothing.
+        let facts = |x: Index| Facts::default().with(&Guard::less(&Index::from(-1), &x));
+        assert_eq!(facts(var(0, 10).times(i64::MIN)).iter().count(), 0);
+        assert_eq!(facts(var(0, 10).times(3)).iter().count(), 1);
+        // Each remainder has bounds of its own, and each choice of them gives a fact.
+        let part = |id: u32| var(id, 1000).div_mod(7).0.div_mod(5).1;
+        let sum = (0..20).fold(Index::from(0), |sum, id| sum.add(&part(id)));
+        assert_eq!(facts(sum).iter().count(), LEARNED);
     }
 
     #[test]
