@@ -37,10 +37,10 @@ test: tools browser
 	@if $(HAS_BROWSER); then tests/browser.sh target/debug/patsat; else echo "no Chromium: pages are not looked at"; fi
 
 # The same, and exhaustive tests that take hours: a thousand kills of a tuning run, every rule on 10,000 instances, every
-# candidate of the shipped programs at small sizes, every term of random programs.
+# candidate of the shipped programs at small sizes, every term of random programs, every derivation.
 test-all: test deny sanitize check-rules
 	PATSAT_EVERY=1 cargo test --locked --test candidates
-	PATSAT_EVERY=1 cargo test --locked --test engine agreement
+	PATSAT_EVERY=1 cargo test --locked --test engine -- agreement derivations indices
 	cargo test --locked --test faults -- --ignored --nocapture kills::a_thousand_kills_lose_nothing
 
 # Test every rule of every set on 10,000 instances (slow).
