@@ -211,7 +211,7 @@ fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
 /// Most choices that are kept besides the best, so that every choice of the parts occurs in one.
 const COVER: usize = 256;
 /// A group runs a loop whose state is at most this many times as long as its local memory.
-const LONG_STATE: f64 = 4.0;
+const LONG_STATE: f64 = 64.0;
 
 /// Most bytes of an array that a work-item keeps in registers for a reader that reads it twice.
 const SHORT: f64 = 128.0;
@@ -669,10 +669,10 @@ impl Search<'_> {
             && self.target.least_bytes(t, self.sizes.dims) <= SHORT
     }
 
-    /// Most bytes of the state of a loop, or of the result of a scatter, in a group.
+    /// Most bytes of the state of a loop, which a scatter may update, or of the bins of a histogram, in a group.
     fn most_state(&self, op: &Op) -> f64 {
         match op {
-            Op::Fold | Op::While => LONG_STATE * self.target.local_bytes(),
+            Op::Fold | Op::While | Op::Scatter => LONG_STATE * self.target.local_bytes(),
             _ => self.target.local_bytes(),
         }
     }

@@ -105,6 +105,33 @@ fn long_states_of_loops_are_in_buffers() {
     }
 }
 
+/// A loop whose steps store a row of a state that local memory does not hold. The row is there until all work-items have read what
+/// they need of the state.
+#[test]
+fn rows_of_long_states_are_stored_in_buffers() {
+    let rt = cpu();
+    for (n, m, local) in [(4, 7, true), (4, 100, false), (9, 257, false), (3, 1028, false)] {
+        let steps = n - 1;
+        let program = format!(
+            "entry updated [n][m] (xs: [n][m]f32) : [n][m]f32 =
+               loop v = xs for t < {steps} do v with [t + 1] <- map2 (+) v[t] (rotate 1 v[t + 1])"
+        );
+        let term = format!(
+            "the . mapWrg 0 (foldSeq (scatter . fork fst (fork (replicate 1 . (\\x -> x + 1) . snd) (replicate 1 . \
+             mapLcl 0 (+) . zip . fork index (rotate 1 . index . bimap id (\\x -> x + 1))))) . \
+             fork id (iota {steps} i32)) . wrap . xs"
+        );
+        let bytes = usize::try_from(4 * m * if local { n + 1 } else { 1 }).expect("a length");
+        let device = DeviceLimits { local_mem_bytes: bytes.next_multiple_of(256), ..device() };
+        let k =
+            kernels_for(device, &program, &[("n", n), ("m", m)], &[("xs", array(&[n, m]))], &term);
+        assert_eq!(k.plan.source.contains("temp"), !local, "{}", k.plan.source);
+        assert!(!k.plan.source.contains("restrict temp"), "{}", k.plan.source);
+        k.run(&rt);
+        k.grind();
+    }
+}
+
 #[test]
 fn every_barrier_of_a_loop_is_needed() {
     let k = smoothed(3, 100, 6);

@@ -2,8 +2,8 @@
 //!
 //! Outside of maps, the host runs a loop, with a launch or more for each step. If a step has little to do, as in the solution of a
 //! system of a few dozen unknowns or in a table of dynamic programming, launches take nearly all of the time. One work-group runs
-//! all steps with barriers between them, and keeps the state in local memory if it fits. Where the state is small, both forms are inserted into the e-graph, as equals: a step may
-//! also read large arrays.
+//! all steps with barriers between them, and keeps the state in local memory if it fits. Where steps change few scalars, both forms are
+//! inserted into the e-graph, as equals: a step may also read large arrays, or store one row of a large state.
 
 use super::build::{self, Built};
 use super::loops_out::scalars_of_arrays;
@@ -11,7 +11,7 @@ use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 
-/// Most scalars of the arrays of a state.
+/// Most scalars of arrays that a step changes.
 const SMALL: u64 = 1 << 14;
 
 /// Returns the term with its loops with a small state in a work-group each; `None` if there are none.
@@ -27,7 +27,9 @@ fn within(t: &Term, env: &SizeEnv) -> Built {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
         done = match f.op() {
-            Op::Fold | Op::While if is_small(&f.ty().cod, env) => {
+            Op::Fold | Op::While
+                if f.ty().cod.has_array() && changed(f.args().last(), env) <= SMALL =>
+            {
                 let one = build::view(Op::Wrap, &done)?;
                 let looped = build::map(MapKind::Plain, &Size::constant(1), &f)?;
                 build::view(Op::The, &build::compose(&looped, &one)?)?
@@ -42,7 +44,21 @@ fn within(t: &Term, env: &SizeEnv) -> Built {
     Ok(done)
 }
 
-/// Whether a state has arrays, and these have few scalars in all.
-fn is_small(state: &Ty, env: &SizeEnv) -> bool {
-    state.has_array() && scalars_of_arrays(state, env) <= SMALL
+/// Returns how many scalars of the arrays of a state a step changes.
+fn changed(step: Option<&Term>, env: &SizeEnv) -> u64 {
+    let Some(step) = step else { return u64::MAX };
+    let chain = step.chain();
+    let args = |f: Option<&Term>| f.filter(|f| *f.op() == Op::Fork).map(|f| f.args().to_vec());
+    match (chain[0].op(), &chain[0].ty().dom) {
+        (Op::Fork, _) => {
+            chain[0].args().iter().map(|a| changed(Some(a), env)).fold(0, u64::saturating_add)
+        }
+        // Of an array of the state, only some elements change.
+        (Op::Scatter, Ty::Pair(_, updates))
+            if args(chain.get(1)).is_some_and(|args| args[0].is_view()) =>
+        {
+            scalars_of_arrays(updates, env)
+        }
+        _ => scalars_of_arrays(&step.ty().cod, env),
+    }
 }

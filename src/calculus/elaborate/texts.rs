@@ -1020,6 +1020,22 @@ fn scans_compute_what_is_made_of_their_results() {
     assert!(!alone.contains("map snd . scan(seq)"), "{alone}");
 }
 
+/// A loop whose steps change few elements has a form in one work-group, also where its state is large.
+#[test]
+fn loops_that_change_a_row_run_in_one_group() {
+    let grouped = |n: u64, next: &str| {
+        let text =
+            format!("entry f [n] (x: [n][n]f32) : [n][n]f32 = loop m = x for y < n - 1 do {next}");
+        elaborated(n, &text).others.iter().any(|t| show(t).contains("the . map (fold "))
+    };
+    let row = "m with [y + 1] <- map2 (+) m[y] (rotate 1 m[y])";
+    let all = "map2 (\\a b -> map2 (+) a (rotate 1 b)) m (rotate 1 m)";
+    assert!(grouped(100, row) && grouped(1000, row));
+    assert!(grouped(100, all) && !grouped(1000, all));
+    // A row may be long.
+    assert!(!grouped(20_000, row));
+}
+
 /// What the steps of a loop compute of their rows, and no step reads, stands behind a scan for each element of the rows.
 #[test]
 fn results_of_states_stand_behind_the_scans() {

@@ -23,28 +23,33 @@ pub struct Scattered<'a> {
 }
 
 impl Lowerer {
-    /// Whether an update at computed places may have its result here. The work-items of a group make it in local memory: no
-    /// barrier orders what they store to global memory.
+    /// Whether an update at computed places may have its result here. The work-items of a group make it in local memory, or in the
+    /// buffer of a loop's state.
     pub fn has_scatter(&self, dest: &Dest) -> Step<bool> {
-        fn is_local(dest: &Dest) -> Step<bool> {
-            Ok(match dest {
-                Dest::Mem(m, ..) => matches!(m, Mem::Local(_)),
-                Dest::Pair(a, b) => is_local(a)? && is_local(b)?,
-                Dest::Array(_) => is_local(&dest.at(&Index::from(0))?)?,
-                Dest::Nowhere => true,
-                Dest::Reg(_)
-                | Dest::Lane(..)
-                | Dest::Guarded(..)
-                | Dest::Lanes(_)
-                | Dest::Either(..)
-                | Dest::Placed(..) => false,
-            })
-        }
         match self.context {
             Context::Host | Context::Item => Ok(true),
-            Context::Group => is_local(dest),
+            Context::Group => self.is_of_group(dest),
             Context::Nest | Context::Warp => Ok(false),
         }
+    }
+
+    /// Whether a group has a place for itself, behind barriers: in local memory, or in the state of its loop.
+    fn is_of_group(&self, dest: &Dest) -> Step<bool> {
+        Ok(match dest {
+            Dest::Mem(m @ Mem::Global(_), ..) => {
+                self.later.as_ref().is_some_and(|l| l.owned.has_memory(*m))
+            }
+            Dest::Mem(m, ..) => matches!(m, Mem::Local(_)),
+            Dest::Pair(a, b) => self.is_of_group(a)? && self.is_of_group(b)?,
+            Dest::Array(_) => self.is_of_group(&dest.at(&Index::from(0))?)?,
+            Dest::Nowhere => true,
+            Dest::Reg(_)
+            | Dest::Lane(..)
+            | Dest::Guarded(..)
+            | Dest::Lanes(_)
+            | Dest::Either(..)
+            | Dest::Placed(..) => false,
+        })
     }
 
     /// Copies the array, then stores each value at its place. Places outside the array are skipped. Outside kernels, each of
