@@ -27,9 +27,7 @@ fn within(t: &Term, env: &SizeEnv) -> Built {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
         done = match f.op() {
-            Op::Fold | Op::While
-                if f.ty().cod.has_array() && changed(f.args().last(), env) <= SMALL =>
-            {
+            Op::Fold | Op::While if f.ty().cod.has_array() && changes_little(&f, env) => {
                 let one = build::view(Op::Wrap, &done)?;
                 let looped = build::map(MapKind::Plain, &Size::constant(1), &f)?;
                 build::view(Op::The, &build::compose(&looped, &one)?)?
@@ -44,19 +42,21 @@ fn within(t: &Term, env: &SizeEnv) -> Built {
     Ok(done)
 }
 
+/// Whether the steps of a loop change few scalars of the arrays of the state.
+fn changes_little(f: &Term, env: &SizeEnv) -> bool {
+    f.args().last().is_some_and(|step| changed(step, env) <= SMALL)
+}
+
 /// Returns how many scalars of the arrays of a state a step changes.
-fn changed(step: Option<&Term>, env: &SizeEnv) -> u64 {
-    let Some(step) = step else { return u64::MAX };
+fn changed(step: &Term, env: &SizeEnv) -> u64 {
     let chain = step.chain();
-    let args = |f: Option<&Term>| f.filter(|f| *f.op() == Op::Fork).map(|f| f.args().to_vec());
+    let keeps_array = |f: &Term| *f.op() == Op::Fork && f.args().first().is_some_and(Term::is_view);
     match (chain[0].op(), &chain[0].ty().dom) {
         (Op::Fork, _) => {
-            chain[0].args().iter().map(|a| changed(Some(a), env)).fold(0, u64::saturating_add)
+            chain[0].args().iter().map(|a| changed(a, env)).fold(0, u64::saturating_add)
         }
         // Of an array of the state, only some elements change.
-        (Op::Scatter, Ty::Pair(_, updates))
-            if args(chain.get(1)).is_some_and(|args| args[0].is_view()) =>
-        {
+        (Op::Scatter, Ty::Pair(_, updates)) if chain.get(1).is_some_and(keeps_array) => {
             scalars_of_arrays(updates, env)
         }
         _ => scalars_of_arrays(&step.ty().cod, env),

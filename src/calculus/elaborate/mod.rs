@@ -193,7 +193,7 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     let sorted = by_sort::histograms(&bodies[last], env, &mut fresh);
     let whole = whole_rows::columns_at_once(&bodies[last], env, &mut fresh);
     let scalars = row_scalars::in_arrays(&bodies[last], env, &mut fresh);
-    let states = states_apart::results_apart(&bodies[last], env, &mut fresh);
+    let states = states_apart::results_apart(&bodies[last], &mut fresh);
     bodies.extend(again.into_iter().chain(sorted).chain(whole).chain(scalars).chain(states));
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();

@@ -10,25 +10,31 @@
 
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::fission::parts_that_reduce;
-use super::interchange;
-use crate::calculus::size::SizeEnv;
+use super::interchange::{named, of_scan};
+use super::sizes::nest;
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScanKind};
 
 /// Returns the program with such results apart; `None` if there are none.
-pub(super) fn results_apart(e: &Ex, _: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+pub(super) fn results_apart(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let mut out = e.clone();
     walk(&mut out, fresh).then_some(out)
 }
 
 fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
     let apart = match &e.kind {
+        // The program itself chose where the functions of low-level patterns run.
+        Kind::Map(prim, ..) if *prim != Prim::Map => return false,
         // What follows takes components of the states, perhaps not the rows.
-        Kind::Map(Prim::Map, f, args) if f.body.is_free_of_cost() => match args.as_slice() {
-            [scan] => Scan::of(scan).and_then(|s| s.apart(Some(f), fresh)),
+        Kind::Map(_, f, args) if f.body.is_free_of_cost() => match args.as_slice() {
+            [scan] => Scan::of(scan).and_then(|s| s.apart(f, fresh)),
             _ => None,
         },
-        _ => Scan::of(e).and_then(|s| s.apart(None, fresh)),
+        _ => Scan::of(e).and_then(|s| {
+            let all = named(&s.acc.ty(), fresh);
+            let body = Box::new(all.value(e.span));
+            s.apart(&Lambda { params: vec![all], body }, fresh)
+        }),
     };
     if let Some(apart) = apart {
         *e = apart;
@@ -44,11 +50,17 @@ struct Scan<'a> {
     element: &'a Layout,
     xs: &'a Ex,
     lets: Vec<(Layout, Ex)>,
-    /// The first and the next value of each component.
-    first: Vec<&'a Ex>,
+    /// The next value of each component.
     next: Vec<&'a Ex>,
     /// The components that steps read. The others are results.
-    rows: Vars,
+    rows: Vec<Row<'a>>,
+}
+
+/// A component of the state.
+struct Row<'a> {
+    name: Layout,
+    first: &'a Ex,
+    next: &'a Ex,
 }
 
 impl Scan<'_> {
@@ -62,69 +74,59 @@ impl Scan<'_> {
             last = body;
         }
         let (mut first, mut next) = (vec![], vec![]);
-        let tuples = components(acc, init, &mut first) && components(acc, last, &mut next);
+        if !components(acc, init, &mut first) || !components(acc, last, &mut next) {
+            return None;
+        }
         let read = f.body.free();
-        let vars = acc.vars().into_iter();
-        let rows = vars.map(|(v, _)| v).filter(|v| read.contains(v)).collect();
-        let scan = Scan { whole: e, acc, element, xs, lets, first, next, rows };
-        tuples.then_some(scan)
+        let all = acc.vars().into_iter().zip(first.into_iter().zip(&next));
+        let rows = all.filter(|((v, _), _)| read.contains(v)).map(|((v, ty), (first, next))| Row {
+            name: Layout::Var(v, ty),
+            first,
+            next,
+        });
+        let rows: Vec<Row> = rows.collect();
+        Some(Scan { whole: e, acc, element, xs, lets, next, rows })
     }
 
-    /// Returns the scan of the rows, with the results computed behind it. `taken` is a function of the states that follows.
-    fn apart(&self, taken: Option<&Lambda>, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
-        let (vars, span) = (self.acc.vars(), self.whole.span);
-        let is_row = |(v, ty): &(Var, Ty)| self.rows.contains(v) && matches!(ty, Ty::Array(..));
-        let mut results = vars.iter().zip(&self.next).filter(|((v, _), _)| !self.rows.contains(v));
-        let worth = results.any(|(_, next)| {
-            let whole = (*next).clone().behind(self.lets.iter(), fresh);
-            !parts_that_reduce(&whole).is_empty()
-        });
-        if !vars.iter().any(is_row) || !worth {
+    /// Returns the scan of the rows, with what `taken` makes of the states behind it.
+    fn apart(&self, taken: &Lambda, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+        let Ty::Array(steps, _) = &self.xs.ty else { return None };
+        if !self.rows.iter().any(|r| matches!(r.name.ty(), Ty::Array(..))) {
             return None;
         }
-        let part = |of: &[&Ex]| {
-            let own = vars.iter().zip(of).filter(|((v, _), _)| self.rows.contains(v));
-            own.map(|(_, e)| (*e).clone()).rev().reduce(|rest, e| Ex::pair(e, rest))
-        };
-        let name = Layout::Var(fresh(), self.xs.ty.clone());
-        let is_free = self.xs.is_free_of_cost();
-        let xs = if is_free { self.xs.clone() } else { name.value(span) };
-        // The rows of all steps, by a scan for each element.
-        let state = nested(vars.iter().filter(|(v, _)| self.rows.contains(v)).cloned())?;
-        let next = part(&self.next)?.behind(self.lets.iter(), fresh);
-        let Ty::Array(steps, _) = &self.xs.ty else { return None };
-        let (ty, body) = (Ty::array(steps, &next.ty), Box::new(next));
-        let f = Lambda { params: vec![state, self.element.clone()], body };
-        let args = vec![part(&self.first)?, xs.clone()];
-        let rows = Kind::Prim(Prim::Scan(ScanKind::Seq), vec![f], vec![], args);
-        let rows = interchange::of_scan(&Ex::new(rows, ty, span).refreshed(fresh), fresh)?;
         // The results use the names that the steps give to the next rows.
-        let named = vars.iter().zip(&self.next).filter(|((v, _), _)| self.rows.contains(v));
-        let names = named.map(|((_, ty), next)| match next.kind {
-            Kind::Var(v) => Some((v, ty.clone())),
+        let names = self.rows.iter().map(|r| match r.next.kind {
+            Kind::Var(v) => Some(Layout::Var(v, r.next.ty.clone())),
             _ => None,
         });
-        let names: Vec<(Var, Ty)> = names.collect::<Option<_>>()?;
-        let all = || vars.iter().zip(&self.next).map(|((v, _), next)| (*v, (*next).clone()));
-        let value = match taken {
-            Some(f) => {
-                let mut value = (*f.body).clone();
-                let params = f.params.iter().flat_map(Layout::vars);
-                params.zip(all()).for_each(|((p, _), (_, next))| value.put(p, &next));
-                value
-            }
-            None => shaped(self.acc, &mut all().map(|(_, next)| next))?,
-        };
-        let given = |p: &Layout| names.iter().any(|(v, _)| p.meets(&Vars::from([*v])));
-        let lets: Vec<_> = self.lets.iter().filter(|(p, _)| !given(p)).cloned().collect();
-        let value = value.behind(lets.iter(), fresh);
-        if self.acc.meets(&value.free()) {
+        let names: Vec<Layout> = names.collect::<Option<_>>()?;
+        let mut results = (*taken.body).clone();
+        let params = taken.params.iter().flat_map(Layout::vars);
+        params.zip(&self.next).for_each(|((p, _), next)| results.put(p, next));
+        let given: Vars = names.iter().flat_map(Layout::vars).map(|(v, _)| v).collect();
+        let lets: Vec<_> = self.lets.iter().filter(|(p, _)| !p.meets(&given)).collect();
+        let results = results.behind(lets.into_iter(), fresh);
+        if self.acc.meets(&results.free()) || parts_that_reduce(&results).is_empty() {
             return None;
         }
-        let ty = Ty::array(steps, &value.ty);
-        let params = vec![nested(names.into_iter())?, self.element.clone()];
-        let f = Lambda { params, body: Box::new(value) };
-        let results = Ex::new(Kind::Map(Prim::Map, f, vec![rows, xs]), ty, span);
+        let name = Layout::Var(fresh(), self.xs.ty.clone());
+        let is_free = self.xs.is_free_of_cost();
+        let xs = if is_free { self.xs.clone() } else { name.value(self.whole.span) };
+        let array = |of, element: &Ty| Ex::new(of, Ty::array(steps, element), self.whole.span);
+        // The rows of all steps, by a scan for each element.
+        let next = nest(self.rows.iter().map(|r| r.next.clone()).collect(), Ex::pair)?;
+        let next = next.behind(self.lets.iter(), fresh);
+        let first = nest(self.rows.iter().map(|r| r.first.clone()).collect(), Ex::pair)?;
+        let state = nest(self.rows.iter().map(|r| r.name.clone()).collect(), Layout::pair)?;
+        let ty = next.ty.clone();
+        let f = Lambda { params: vec![state, self.element.clone()], body: Box::new(next) };
+        let args = vec![first, xs.clone()];
+        let rows = array(Kind::Prim(Prim::Scan(ScanKind::Seq), vec![f], vec![], args), &ty);
+        let rows = of_scan(&rows.refreshed(fresh), fresh)?;
+        let ty = results.ty.clone();
+        let params = vec![nest(names, Layout::pair)?, self.element.clone()];
+        let f = Lambda { params, body: Box::new(results) };
+        let results = array(Kind::Map(Prim::Map, f, vec![rows, xs]), &ty);
         let out = if is_free { results } else { results.bound(name, self.xs.clone()) };
         Some(out.refreshed(fresh))
     }
@@ -139,22 +141,5 @@ fn components<'a>(layout: &Layout, e: &'a Ex, out: &mut Vec<&'a Ex>) -> bool {
             true
         }
         _ => false,
-    }
-}
-
-/// Returns a layout of these variables.
-fn nested(vars: impl DoubleEndedIterator<Item = (Var, Ty)>) -> Option<Layout> {
-    vars.map(|(v, ty)| Layout::Var(v, ty)).rev().reduce(|rest, v| Layout::pair(v, rest))
-}
-
-/// Returns a tuple that is arranged as a layout.
-fn shaped(layout: &Layout, parts: &mut dyn Iterator<Item = Ex>) -> Option<Ex> {
-    match layout {
-        Layout::Unit => None,
-        Layout::Var(..) => parts.next(),
-        Layout::Pair(a, b) => {
-            let a = shaped(a, parts)?;
-            Some(Ex::pair(a, shaped(b, parts)?))
-        }
     }
 }
