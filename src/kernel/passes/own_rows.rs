@@ -36,10 +36,8 @@ fn block(b: &mut Block, bytes: usize, item: Option<u32>, fresh: &mut Fresh) {
             _ => item,
         };
         s.blocks_mut().into_iter().for_each(|b| block(b, bytes, item, fresh));
-        match item.and_then(|item| steps(&s, bytes, item)) {
-            Some((steps, var, range, body)) => {
-                let mut ahead = loads(&body);
-                ahead.truncate(LOADS / usize::try_from(steps).unwrap_or(LOADS).max(1));
+        match item.and_then(|item| Rounds::of(&s, bytes, item)) {
+            Some(Rounds { steps, var, range, body, ahead }) => {
                 let body = named(held(body, fresh), &ahead, fresh);
                 let mut round = vec![];
                 let rest = written_out(&var, range, steps, body, fresh, &mut round);
@@ -56,66 +54,81 @@ fn block(b: &mut Block, bytes: usize, item: Option<u32>, fresh: &mut Fresh) {
     *b = out;
 }
 
-/// Returns how many steps of a loop are written out, with the parts of the loop: as many as access neighbours in the work-item's
-/// row, or so many that their loads hide each other's latency.
-fn steps(s: &Stmt, bytes: usize, item: u32) -> Option<(i64, Var, (i64, i64), Block)> {
-    let Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } = s else { return None };
-    let (first, end) = (lo.as_constant()?, hi.as_constant()?);
-    let simple = |s: &Stmt| matches!(s, Stmt::Decl(_, Some(_)) | Stmt::Set(..) | Stmt::Store(..));
-    if !body.iter().all(simple) || !body.iter().any(|s| matches!(s, Stmt::Set(..))) {
-        return None;
-    }
-    let mut widest = 1;
-    let mut access = |m: &Mem, t: ScalarType, i: &Index| {
-        let Some((step @ (1 | -1), row)) =
-            i.linear_in(var.id).filter(|_| matches!(m, Mem::Global(_)))
-        else {
-            return;
+/// A loop of which several steps are written out.
+struct Rounds {
+    /// As many as access neighbours in the work-item's row, or so many that their loads hide each other's latency.
+    steps: i64,
+    var: Var,
+    range: (i64, i64),
+    body: Block,
+    /// The loads of a step that come before all steps, if steps store.
+    ahead: Vec<Expr>,
+}
+
+impl Rounds {
+    fn of(s: &Stmt, bytes: usize, item: u32) -> Option<Rounds> {
+        let Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } = s else { return None };
+        let (first, end) = (lo.as_constant()?, hi.as_constant()?);
+        let simple =
+            |s: &Stmt| matches!(s, Stmt::Decl(_, Some(_)) | Stmt::Set(..) | Stmt::Store(..));
+        if !body.iter().all(simple) || !body.iter().any(|s| matches!(s, Stmt::Set(..))) {
+            return None;
+        }
+        let mut widest = 1;
+        let mut access = |m: &Mem, t: ScalarType, i: &Index| {
+            let Some((step @ (1 | -1), row)) =
+                i.linear_in(var.id).filter(|_| matches!(m, Mem::Global(_)))
+            else {
+                return;
+            };
+            if i.has_data() || row.linear_in(item).is_none_or(|(c, _)| c == 0) {
+                return;
+            }
+            // Backwards, the last step accesses the first place.
+            let row = if step == 1 { row } else { row.plus(1) };
+            let most = i64::try_from((bytes / t.bytes().max(1)).min(16)).unwrap_or(1);
+            let fits = |w: &i64| {
+                *w <= most && *w <= end - first && first % w == 0 && row.is_multiple_of(*w)
+            };
+            let width: i64 = [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1);
+            // A sector that is read in several steps may leave the cache in between.
+            let vectors = SECTOR / i64::try_from(t.bytes()).unwrap_or(SECTOR) / width;
+            let whole = width * vectors.max(1);
+            if width > 1 {
+                widest = widest.max(if whole <= end - first { whole } else { width });
+            }
         };
-        if i.has_data() || row.linear_in(item).is_none_or(|(c, _)| c == 0) {
-            return;
-        }
-        // Backwards, the last step accesses the first place.
-        let row = if step == 1 { row } else { row.plus(1) };
-        let most = i64::try_from((bytes / t.bytes().max(1)).min(16)).unwrap_or(1);
-        let fits =
-            |w: &i64| *w <= most && *w <= end - first && first % w == 0 && row.is_multiple_of(*w);
-        let width: i64 = [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1);
-        // A sector that is read in several steps may leave the cache in between.
-        let vectors = SECTOR / i64::try_from(t.bytes()).unwrap_or(SECTOR) / width;
-        let whole = width * vectors.max(1);
-        if width > 1 {
-            widest = widest.max(if whole <= end - first { whole } else { width });
-        }
-    };
-    for s in body {
-        if let Stmt::Store(m, i, e) = s
-            && e.ty().width == 1
-        {
-            access(m, e.ty().scalar, i);
-        }
-        s.exprs(&mut |e| {
-            e.visit(&mut |e| {
-                if let Expr::Load(m, t, i) = e
-                    && t.width == 1
-                {
-                    access(m, t.scalar, i);
-                }
+        for s in body {
+            if let Stmt::Store(m, i, e) = s
+                && e.ty().width == 1
+            {
+                access(m, e.ty().scalar, i);
+            }
+            s.exprs(&mut |e| {
+                e.visit(&mut |e| {
+                    if let Expr::Load(m, t, i) = e
+                        && t.width == 1
+                    {
+                        access(m, t.scalar, i);
+                    }
+                });
             });
-        });
+        }
+        let stores = |s: &Stmt| matches!(s, Stmt::Store(Mem::Global(_) | Mem::Local(_), ..));
+        let mut ahead = if body.iter().any(stores) { loads(body) } else { vec![] };
+        let copies = |steps: i64| usize::try_from(steps).unwrap_or(usize::MAX);
+        let fits = (1..=LOADS / copies(AHEAD)).contains(&ahead.len()) && end - first >= 2 * AHEAD;
+        let steps = if widest == 1 && fits { AHEAD } else { widest };
+        ahead.truncate(LOADS / copies(steps));
+        let fine = steps > 1 && body.len().saturating_mul(copies(steps)) <= STATEMENTS;
+        fine.then(|| Rounds {
+            steps,
+            var: var.clone(),
+            range: (first, end),
+            body: body.clone(),
+            ahead,
+        })
     }
-    let stores = |s: &Stmt| matches!(s, Stmt::Store(Mem::Global(_) | Mem::Local(_), ..));
-    let ahead = loads(body).len() * usize::try_from(AHEAD).unwrap_or(usize::MAX);
-    if widest == 1
-        && (1..=LOADS).contains(&ahead)
-        && end - first >= 2 * AHEAD
-        && body.iter().any(stores)
-    {
-        widest = AHEAD;
-    }
-    let copies = usize::try_from(widest).unwrap_or(usize::MAX);
-    let fine = widest > 1 && body.len().saturating_mul(copies) <= STATEMENTS;
-    fine.then(|| (widest, var.clone(), (first, end), body.clone()))
 }
 
 /// Returns the loads from global memory that every step makes, at places that do not depend on data, if no step stores there.
