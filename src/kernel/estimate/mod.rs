@@ -163,6 +163,44 @@ mod tests {
     }
 
     #[test]
+    fn atomic_operations_have_a_rate_where_it_is_known() {
+        let of = |m: &CostModel, atomics| {
+            let kernels = vec![KernelProfile { atomics, ..large() }];
+            estimate(&Profile { kernels, launches: vec![1.0], bytes: 0.0 }, m)
+        };
+        let mut m = model("generic-gpu");
+        assert_eq!(of(&m, 1e9).us, of(&m, 0.0).us);
+        m.memory.atomic_gops = Some(50.0);
+        let slow = of(&m, 1e9);
+        assert!(
+            slow.us >= 20_000.0 && slow.bound.starts_with("atomic operations, "),
+            "{}",
+            slow.bound
+        );
+    }
+
+    #[test]
+    fn loads_at_random_fetch_a_sector_each() {
+        let random = Access {
+            item_stride: None,
+            array_bytes: 1e9,
+            footprint: 1e9,
+            group_footprint: 1e9,
+            ..access(Mem::Global(0), false, 1e9)
+        };
+        let of = |a: Access| {
+            let kernels = vec![KernelProfile { accesses: vec![a], ..large() }];
+            estimate(&Profile { kernels, launches: vec![1.0], bytes: 0.0 }, &model("nvidia-h200"))
+                .us
+        };
+        // 32 bytes for each, but for what the cache of all units has by chance.
+        let least = 1e9 * 32.0 * 0.9 / 4230.0 / 1e3;
+        let us = of(random.clone());
+        assert!(us > least, "{us} {least}");
+        assert!(of(Access { item_stride: Some(1), ..random }) < us / 4.0);
+    }
+
+    #[test]
     fn doubles_and_halves_have_their_own_rates() {
         let of = |m: &CostModel, bytes| {
             let ops_held = BTreeMap::from([((OpKind::Fma, 1, bytes, 1), 1e12)]);

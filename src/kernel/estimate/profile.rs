@@ -10,6 +10,7 @@ use super::op_kind::kind;
 use super::pressure;
 use super::trip_count::{UNKNOWN, of_loop, of_while};
 use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::walk::parts;
 use crate::kernel::ir::{
     Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt, Update,
 };
@@ -391,6 +392,11 @@ impl Trace {
         Trace { load: None, index: Some(i.clone()), loads: i.has_data() }
     }
 
+    /// Whether the value differs between neighbouring work-items.
+    fn differs(&self) -> bool {
+        self.loads || self.index.is_some()
+    }
+
     fn join(&mut self, other: Trace) {
         self.load = self.load.take().or(other.load);
         self.index = self.index.take().or(other.index);
@@ -632,36 +638,26 @@ impl Walk<'_> {
 
     /// Returns what a value depends on.
     fn trace(&self, e: &Expr) -> Trace {
-        let mut out = Trace::default();
-        let Some(item) = self.item() else { return out };
-        e.visit(&mut |e| match e {
-            Expr::Op(op, _, es) if self.scatters(*op, es) => out.loads = true,
-            Expr::Index(i, _) if i.mentions(item) => out.join(Trace::of_index(i)),
-            Expr::Load(_, _, i) if i.has_data() => out.loads = true,
-            Expr::Load(_, _, i) if i.mentions(item) => {
-                out.join(Trace { load: Some(i.clone()), index: None, loads: true });
+        let Some(item) = self.item() else { return Trace::default() };
+        let mut out = match e {
+            Expr::Index(i, _) if i.mentions(item) => Trace::of_index(i),
+            Expr::Load(_, _, i) if i.has_data() || i.mentions(item) => {
+                let load = (!i.has_data()).then(|| i.clone());
+                Trace { load, index: None, loads: true }
             }
-            Expr::Reg(r) => {
-                if let Some(of) = self.traces.get(&r.id) {
-                    out.join(of.clone());
-                }
-            }
-            _ => {}
-        });
-        out
-    }
-
-    /// Whether an operation takes values of neighbouring work-items apart, as hash functions do: their results are as good as loaded data.
-    fn scatters(&self, op: ScalarOp, es: &[Expr]) -> bool {
-        let differs = |e: &Expr| {
-            let trace = self.trace(e);
-            trace.loads || trace.index.is_some()
+            Expr::Reg(r) => self.traces.get(&r.id).cloned().unwrap_or_default(),
+            _ => Trace::default(),
         };
-        match op {
-            ScalarOp::BitXor => es.iter().all(differs),
-            ScalarOp::MulHi => es.iter().any(differs),
+        let mut inner = vec![];
+        parts(e, &mut |e, _| inner.push(self.trace(e)));
+        // Hash functions take values of neighbouring work-items apart: their results are as good as loaded data.
+        out.loads |= match e {
+            Expr::Op(ScalarOp::BitXor, ..) => inner.iter().all(Trace::differs),
+            Expr::Op(ScalarOp::MulHi, ..) => inner.iter().any(Trace::differs),
             _ => false,
-        }
+        };
+        inner.into_iter().for_each(|t| out.join(t));
+        out
     }
 
     /// Returns an index that changes between work-items as the place of a load does: values that are computed from indices
@@ -923,6 +919,33 @@ fn fuse(ops: &mut BTreeMap<(OpKind, usize, usize, usize), f64>) {
 mod tests {
     use super::super::tests::access;
     use super::*;
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+
+    /// The distance between the places in `xs` that neighbouring work-items load from; `None` if they are anywhere.
+    fn distance(place: &str) -> Option<i64> {
+        let text =
+            format!("mapGlb 0 (index . bimap id ({place})) . distl . fork xs (iota 4096 u32)");
+        let term = term(&text, &[("xs", "[4096]f32")]);
+        let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+        let kernels = profile(&program).kernels;
+        let [access] = kernels[0].accesses.iter().filter(|a| !a.store).collect::<Vec<_>>()[..]
+        else {
+            panic!("one load: {program}");
+        };
+        access.item_stride
+    }
+
+    #[test]
+    fn what_hash_functions_decide_is_random() {
+        assert_eq!(distance("\\i -> i32.u32 i"), Some(1));
+        assert_eq!(distance("\\i -> min (i32.u32 i + 1) 4095"), Some(1));
+        assert_eq!(distance("\\i -> i32.u32 (mulhi (i * 2654435769u32) 4096u32)"), None);
+        assert_eq!(distance("\\i -> i32.u32 ((i ^ i >> 3u32) % 4096u32)"), None);
+        // A partner at a fixed distance.
+        assert_eq!(distance("\\i -> i32.u32 (i ^ 64u32)"), Some(1));
+    }
 
     #[test]
     fn stores_at_unknown_places_do_not_share_sectors() {
