@@ -45,7 +45,7 @@ fn made_up(kind: DeviceKind) -> DeviceInfo {
 
 /// How many candidates of a program are evaluated, evenly chosen. `PATSAT_EVERY` asks for all.
 fn most_terms() -> usize {
-    if std::env::var_os("PATSAT_EVERY").is_some() { usize::MAX } else { 24 }
+    if std::env::var_os("PATSAT_EVERY").is_some() { usize::MAX } else { 64 }
 }
 
 struct Case {
