@@ -9,10 +9,10 @@ use super::npy::NpyArray;
 use super::program::{Program, Sizes, components};
 use crate::calculus::interp;
 use crate::calculus::value::Value;
-use crate::diag::{Code, Diagnostic, Failure, Result};
-use crate::lang::size::Size;
+use crate::diag::{Code, Diagnostic, Failure, Result, Span};
+use crate::lang::size::{EXACT, Size, SizeError};
 use crate::lang::typed::Param;
-use crate::lang::types::ScalarType;
+use crate::lang::types::{ScalarType, Type};
 use crate::opencl::host::{HostArray, Inputs};
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
@@ -223,7 +223,7 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
         entry.sizes.iter().filter_map(|n| Some((n.clone(), known.get(n.as_str())?.0))).collect();
     for (slot, array, name) in arrays() {
         for (dim, &length) in slot.dims.iter().zip(&array.shape) {
-            let expected = value(dim, &all)?;
+            let expected = value(program, slot.param.span, dim, &all)?;
             if expected != length as u64 {
                 let text =
                     format!("{name} has shape {:?}, where `{dim}` is {expected}", array.shape);
@@ -379,17 +379,22 @@ pub fn input_bytes(program: &Program, sizes: &Sizes) -> Result<u64> {
             let d = Diagnostic::error(Code::SizeRange, text);
             Failure::from(d.at(&program.source, p.span, ""))
         };
-        sum.checked_add(bytes_of(&p.ty, sizes)?.ok_or_else(too_large)?).ok_or_else(too_large)
+        sum.checked_add(bytes_of(program, (&p.ty, p.span), sizes)?.ok_or_else(too_large)?)
+            .ok_or_else(too_large)
     })
 }
 
-/// Returns the size of a value of this type in bytes; `None` when it is too large for 63 bits.
-pub(super) fn bytes_of(ty: &crate::lang::types::Type, sizes: &Sizes) -> Result<Option<u64>> {
+/// Returns the size of a value of the type that stands at a place in bytes; `None` when it is too large for 63 bits.
+pub(super) fn bytes_of(
+    program: &Program,
+    (ty, span): (&Type, Span),
+    sizes: &Sizes,
+) -> Result<Option<u64>> {
     let mut sum = Some(0u64);
     for (scalar, dims) in components(ty) {
         let mut bytes = Some(scalar.bytes() as u64);
         for dim in &dims {
-            let n = value(dim, sizes)?;
+            let n = value(program, span, dim, sizes)?;
             bytes = bytes.and_then(|b| b.checked_mul(n)).filter(|b| i64::try_from(*b).is_ok());
         }
         sum = sum.zip(bytes).and_then(|(a, b)| a.checked_add(b));
@@ -509,10 +514,19 @@ fn mismatch(program: &Program, slot: &Slot, text: String) -> Diagnostic {
     )
 }
 
-fn value(size: &Size, sizes: &Sizes) -> Result<u64> {
+/// Returns the value of a size in the type that stands at a place.
+fn value(program: &Program, span: Span, size: &Size, sizes: &Sizes) -> Result<u64> {
     let n = size.eval(&|n| sizes.get(n).and_then(|&v| i64::try_from(v).ok()));
-    n.map(i64::unsigned_abs)
-        .map_err(|e| Diagnostic::error(Code::SizeRange, format!("`{size}`: {e}")).into())
+    n.map(i64::unsigned_abs).map_err(|e| {
+        let (code, help) = match e {
+            SizeError::NotExact(..) => (Code::NotDivisible, EXACT),
+            _ => (Code::SizeRange, "choose other sizes with `--size`"),
+        };
+        Diagnostic::error(code, format!("`{size}`: {e}"))
+            .at(&program.source, span, "")
+            .help(help)
+            .into()
+    })
 }
 
 fn fill(
@@ -525,7 +539,9 @@ fn fill(
     let too_large = || Diagnostic::error(Code::SizeRange, "an array larger than any memory");
     let mut shape: Vec<usize> = vec![];
     for dim in &slot.dims {
-        shape.push(usize::try_from(value(dim, sizes)?).map_err(|_| too_large())?);
+        shape.push(
+            value(program, slot.param.span, dim, sizes)?.try_into().map_err(|_| too_large())?,
+        );
     }
     shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).ok_or_else(too_large)?;
     match &slot.given {

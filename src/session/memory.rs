@@ -67,9 +67,10 @@ fn check_types(program: &Program, device: &DeviceInfo) -> Result<()> {
 pub(super) fn check_device(program: &Program, sizes: &Sizes, device: &DeviceInfo) -> Result<()> {
     check_types(program, device)?;
     let mut total = 0u64;
-    let params = program.entry.params.iter().map(|p| (p.name.as_str(), &p.ty));
-    for (name, ty) in params.chain([("the result", &program.entry.body.ty)]) {
-        let bytes = bytes_of(ty, sizes)?.unwrap_or(u64::MAX);
+    let entry = &program.entry;
+    let params = entry.params.iter().map(|p| (p.name.as_str(), (&p.ty, p.span)));
+    for (name, ty) in params.chain([("the result", (&entry.body.ty, entry.span))]) {
+        let bytes = bytes_of(program, ty, sizes)?.unwrap_or(u64::MAX);
         if bytes > device.max_alloc_bytes {
             let text = format!("`{name}` takes {bytes} bytes, more than one buffer may have");
             return Err(Diagnostic::error(Code::DeviceMemory, text)

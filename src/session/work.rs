@@ -22,7 +22,8 @@ pub struct Work {
 
 pub(super) fn work(program: &Program, sizes: &Sizes, term: &Term, env: &SizeEnv) -> Result<Work> {
     let read_bytes = input_bytes(program, sizes)?;
-    let written = bytes_of(&program.entry.body.ty, sizes)?.unwrap_or(u64::MAX);
+    let written =
+        bytes_of(program, (&program.entry.body.ty, program.entry.span), sizes)?.unwrap_or(u64::MAX);
     let bytes = read_bytes.saturating_add(written);
     Ok(Work { bytes, read_bytes, flops: flops(term, env) })
 }

@@ -52,6 +52,31 @@ fn splits_that_do_not_divide() {
     p.run(&format!("optimize {f} --size n=10 --device none")).fails("E0303", 3);
 }
 
+/// A length in the type of a parameter or of the result that the sizes make impossible is told with its place and a way out.
+#[test]
+fn lengths_that_are_impossible_have_a_place() {
+    let p = Place::new();
+    let cases = [
+        (
+            "entry f [n] (xs: [n/2]f32) : f32 = sum xs",
+            "E0303",
+            "divides lengths without a remainder",
+        ),
+        (
+            "entry f [n] (xs: [n]f32) : [n/2]f32 = take (n/2) xs",
+            "E0303",
+            "divides lengths without a remainder",
+        ),
+        ("entry f [n] (xs: [n - 9]f32) : f32 = sum xs", "E0309", "choose other sizes"),
+    ];
+    for (text, code, help) in cases {
+        let f = p.file("a.pat", text);
+        let run = format!("optimize {f} --size n=7 --gen xs=iota --device portable --no-store");
+        let said = p.run(&run).fails(code, 3).stderr();
+        assert!(said.contains("a.pat:1:") && said.contains(help), "{said}");
+    }
+}
+
 #[test]
 fn no_such_file_or_entry() {
     let p = Place::new();
