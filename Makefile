@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test test-all fuzz fuzz-programs check-rules check-kernels check-page deny sanitize nightly device tools browser docs clean
+.PHONY: run test test-all python fuzz fuzz-programs check-rules check-kernels check-page deny sanitize nightly device tools browser docs clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -35,6 +35,19 @@ test: tools browser
 	target/debug/patsat rules lint
 	target/debug/patsat rules doc --check docs/rules.md $(GRAPHS)
 	@if $(HAS_BROWSER); then tests/browser.sh target/debug/patsat; else echo "no Chromium: pages are not looked at"; fi
+
+# Build the Python package, install it into a fresh virtual environment, and test it there. Part of `test`.
+VENV := target/python
+python: tools
+	@python3 -c 'import ensurepip, venv' 2>/dev/null || { \
+	  $(SUDO) apt-get update; \
+	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3-venv; }
+	rm -rf $(VENV)
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet maturin pytest
+	$(VENV)/bin/maturin build --locked --manifest-path python/Cargo.toml --out $(VENV)/wheels
+	$(VENV)/bin/pip install --quiet $(VENV)/wheels/*.whl
+	$(VENV)/bin/pytest --quiet -p no:cacheprovider python/tests
 
 # The same, and exhaustive tests that take hours: a thousand kills of a tuning run, every rule on 10,000 instances, every
 # candidate of the shipped programs at small sizes, every term of random programs, every derivation.

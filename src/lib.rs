@@ -14,3 +14,8 @@ pub mod rules;
 pub mod saturate;
 pub mod session;
 pub mod tune;
+
+/// The allocator of the command line, for the tests.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

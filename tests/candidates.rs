@@ -20,6 +20,10 @@ use patsat::tune::variant::Pool;
 use patsat::{extract, opencl, saturate};
 use std::sync::Arc;
 
+/// The allocator of the command line, as in the other tests that search.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// The most candidates of a program that are lowered, and that are run, at one choice of sizes.
 const LOWERED: usize = 60;
 const RUN: usize = 12;

@@ -2,15 +2,15 @@
 
 use super::interrupt;
 use super::out::Stop;
-use crate::device::cost_model::CostModel;
+use super::size::sizes;
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
 use crate::rules::RuleSet;
 use crate::rules::check::Check;
 use crate::session::generate::Generator;
 use crate::session::npy::NpyArray;
 use crate::session::{
-    Device, Float, Given, Plan, Program, Request, Session, Strategy, check_own_rules, futhark, npy,
-    read, read_program, rule_set,
+    Device, Float, Given, Plan, Program, Request, Session, Strategy, check_own_rules, cost_model,
+    futhark, npy, read, read_program, rule_set,
 };
 use crate::tune::store::{Store, default_path};
 use crate::tune::worker::Worker;
@@ -20,23 +20,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Parses `NAME=VALUE`.
-fn pair(text: &str) -> std::result::Result<(String, String), String> {
+pub(super) fn pair(text: &str) -> std::result::Result<(String, String), String> {
     match text.split_once('=') {
         Some(("", _)) => Err("the name before `=` is missing".into()),
         Some((name, "")) => Err(format!("the value of `{name}` after `=` is missing")),
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
         None => Err("expected NAME=VALUE".into()),
     }
-}
-
-/// Parses `NAME=N`, in decimal, with optional `_` between digits.
-pub(super) fn size(text: &str) -> std::result::Result<(String, u64), String> {
-    let (name, value) = pair(text)?;
-    let n = value
-        .replace('_', "")
-        .parse()
-        .map_err(|_| format!("`{value}` is not a size: expected a whole number"))?;
-    Ok((name, n))
 }
 
 pub(super) fn seconds(text: &str) -> std::result::Result<Duration, String> {
@@ -46,10 +36,12 @@ pub(super) fn seconds(text: &str) -> std::result::Result<Duration, String> {
 
 /// Values of sizes and parameters.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Data")]
 pub struct DataArgs {
-    /// The value of a size parameter. Sizes also follow from the shapes of given arrays.
-    #[arg(long = "size", value_name = "NAME=N", value_parser = size)]
-    pub sizes: Vec<(String, u64)>,
+    /// The value of a size parameter, such as 1000000, 1e6, 1M, 1Mi or 2**20. Sizes also follow from the shapes of
+    /// given arrays. `optimize` takes several values: `n=1Mi,16Mi`.
+    #[arg(long = "size", value_name = "NAME=N", value_parser = sizes)]
+    pub sizes: Vec<(String, Vec<u64>)>,
     /// Read an array (or a scalar: an array without dimensions) from a file; `NAME.K=FILE` for component K of a
     /// parameter that holds tuples.
     /// A file that ends in `.in` or `.out` holds a value of Futhark, in text or binary form.
@@ -81,13 +73,41 @@ impl DataArgs {
         files.chain(self.input_futhark.clone()).collect()
     }
 
+    /// Returns the names of the parameters that are given.
+    pub fn names(&self) -> Vec<&str> {
+        let given = [&self.inputs, &self.args, &self.gens];
+        let names = given.into_iter().flatten().map(|(name, _)| name.as_str());
+        names.map(|name| name.split('.').next().unwrap_or(name)).collect()
+    }
+
+    /// Returns a request for each combination of the sizes; see [`DataArgs::request`].
+    pub fn requests(&self, program: &Program, default: Option<&Generator>) -> Result<Vec<Request>> {
+        let mut all = vec![vec![]];
+        for (name, values) in &self.sizes {
+            let with = |sizes: &Vec<(String, Vec<u64>)>| -> Vec<_> {
+                let one = |n: &u64| [&sizes[..], &[(name.clone(), vec![*n])]].concat();
+                values.iter().map(one).collect()
+            };
+            all = all.iter().flat_map(with).collect();
+        }
+        let request = |sizes| DataArgs { sizes, ..self.clone() }.request(program, default.cloned());
+        all.into_iter().map(request).collect()
+    }
+
     /// Reads the files and makes a request for a program. `default` generates the values that are not given.
     pub fn request(&self, program: &Program, default: Option<Generator>) -> Result<Request> {
         let mut request = Request { default, seed: self.seed, ..Request::default() };
         let twice = |name: &str| -> Diagnostic {
             Diagnostic::error(Code::Usage, format!("`{name}` is given twice"))
         };
-        for (name, n) in &self.sizes {
+        for (name, values) in &self.sizes {
+            let [n] = &values[..] else {
+                let text = format!("`{name}` has {} values", values.len());
+                let d = Diagnostic::error(Code::Usage, text);
+                return Err(d
+                    .help("only `optimize` without `-o` takes several sizes at once")
+                    .into());
+            };
             if request.sizes.insert(name.clone(), *n).is_some_and(|old| old != *n) {
                 return Err(twice(name).into());
             }
@@ -131,56 +151,76 @@ fn array(file: &Path) -> Result<NpyArray> {
     }
 }
 
+/// The heading of limits in the help of a command.
+const LIMITS: &str = "Limits";
+
 /// Options of the session: device, rules, search and store.
 #[derive(Args, Clone, Debug)]
 pub struct SessionArgs {
     /// The device: `#k`, a part of its or its platform's name, or `none` (rank by the cost model alone).
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", env = "PATSAT_DEVICE", help_heading = "Device")]
     pub device: Option<String>,
     /// Use this cost model instead of the one for the device: a file, or the name of a shipped model.
-    #[arg(long, value_name = "FILE|NAME")]
+    #[arg(long, value_name = "FILE|NAME", env = "PATSAT_COST_MODEL", help_heading = "Device")]
     pub cost_model: Option<String>,
     /// Rules, separated by commas: a file, or a shipped theme or rule, is added; a folder of `*.rules` files or a
     /// shipped set replaces the default set; `-NAME` leaves out a set, theme or rule.
-    #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "SPEC",
+        allow_hyphen_values = true,
+        help_heading = "Rules and arithmetic"
+    )]
     pub rules: Vec<PathBuf>,
     /// Use the rules of `--rules` without testing them first.
-    #[arg(long)]
+    #[arg(long, help_heading = "Rules and arithmetic")]
     pub trust_rules: bool,
     /// Trust that the operators of reductions obey the laws of their patterns, such as associativity, without testing
     /// them first.
-    #[arg(long)]
+    #[arg(long, help_heading = "Rules and arithmetic")]
     pub trust_laws: bool,
     /// Do not check indices and integer divisors that depend on data. An index outside its array then reads foreign
     /// memory, and the result of a division by zero is undefined.
-    #[arg(long)]
+    #[arg(long, help_heading = "Rules and arithmetic")]
     pub unchecked: bool,
     /// Which changes to float arithmetic are allowed.
-    #[arg(long, value_enum, default_value = "contract")]
+    #[arg(long, value_enum, default_value = "contract", help_heading = "Rules and arithmetic")]
     pub float: FloatArg,
+    /// Saturation: the most e-nodes [default: 400000].
+    #[arg(long, value_name = "N", help_heading = LIMITS)]
+    pub max_nodes: Option<usize>,
+    /// Saturation: the most iterations [default: 60].
+    #[arg(long, value_name = "N", help_heading = LIMITS)]
+    pub max_iterations: Option<usize>,
+    /// Saturation: the longest time, in seconds [default: 60].
+    #[arg(long, value_name = "S", value_parser = seconds, help_heading = LIMITS)]
+    pub max_saturation: Option<Duration>,
+    /// Extraction: how many skeletons are kept for each class and context [default: 10].
+    #[arg(long, value_name = "N", help_heading = LIMITS)]
+    pub beam: Option<usize>,
     /// How many candidates are measured; with 0, the cost model alone ranks them [default: 40].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Search")]
     pub budget: Option<usize>,
     /// How the candidates to measure are chosen [default: default].
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = "Search")]
     pub strategy: Option<StrategyArg>,
     /// Seed of a random strategy [default: 0].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Search")]
     pub search_seed: Option<u64>,
     /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub store: Option<PathBuf>,
     /// Do not use the tuning store, nor the cache of built kernels beside it.
-    #[arg(long, conflicts_with = "store")]
+    #[arg(long, conflicts_with = "store", help_heading = "Search")]
     pub no_store: bool,
     /// Search and measure again, without the results in the tuning store; new results replace stored ones.
-    #[arg(long)]
+    #[arg(long, help_heading = "Search")]
     pub anew: bool,
     /// The longest time that a candidate may take to build, in seconds.
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long, value_name = "S", value_parser = seconds, help_heading = LIMITS)]
     pub build_timeout: Option<Duration>,
     /// The longest time that one run of a candidate may take, in seconds.
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long, value_name = "S", value_parser = seconds, help_heading = LIMITS)]
     pub run_timeout: Option<Duration>,
 }
 
@@ -305,6 +345,10 @@ impl SessionArgs {
         let mut limits = Limits::default();
         limits.build_time = self.build_timeout.unwrap_or(limits.build_time);
         limits.run_time = self.run_timeout.unwrap_or(limits.run_time);
+        limits.nodes = self.max_nodes.unwrap_or(limits.nodes);
+        limits.iterations = self.max_iterations.unwrap_or(limits.iterations);
+        limits.saturation_time = self.max_saturation.or(limits.saturation_time);
+        limits.skeletons_per_class = self.beam.unwrap_or(limits.skeletons_per_class).max(1);
         let store = if self.no_store { None } else { store_path(self.store.as_ref()) };
         let worker = Worker::own_executable()?;
         let rules = rule_set(&self.rules, float)?;
@@ -355,21 +399,6 @@ pub fn open_store(given: Option<&PathBuf>) -> std::result::Result<Store, Stop> {
             .help("set `PATSAT_STORE`, or give one with `--store FILE`")
     };
     Ok(Store::open(&store_path(given).ok_or_else(nowhere)?)?)
-}
-
-/// Returns the shipped cost model with this name, or reads a file with one.
-pub fn cost_model(name: &str) -> Result<CostModel> {
-    let shipped = CostModel::shipped()?;
-    if let Some(model) = shipped.iter().find(|m| m.name == name) {
-        return Ok(model.clone());
-    }
-    CostModel::load(Path::new(name)).map_err(|mut failure| {
-        let names: Vec<&str> = shipped.iter().map(|m| m.name.as_str()).collect();
-        for d in failure.0.iter_mut().filter(|d| d.code == Code::Io) {
-            d.help.push(format!("the shipped cost models are {}", names.join(", ")));
-        }
-        failure
-    })
 }
 
 /// Splits `FILE[:ENTRY]`. The name of an existing file is not split, even if it has a colon.

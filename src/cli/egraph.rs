@@ -1,8 +1,9 @@
 //! `patsat egraph`: shows a program's saturated e-graph, or a part of it.
 
-use super::args::{program, size};
+use super::args::program;
 use super::out::{Done, Out};
 use super::output::{ForceArg, Output, is_stdout};
+use super::size::size;
 use crate::diag::{Code, Diagnostic, Result, Source};
 use crate::extract;
 use crate::saturate::export::{self, Focus, Shown};

@@ -24,8 +24,8 @@ Each step is re-checked on terms, without the e-graph: the rule is matched anew 
 evaluated; `--check` also evaluates the terms. Exit status 1: a step failed its check."
 )]
 pub struct Args {
-    /// The program.
-    #[arg(value_name = "FILE[:ENTRY]")]
+    /// The program, or the code of an error, such as `E0310`.
+    #[arg(value_name = "FILE[:ENTRY]|CODE")]
     program: String,
     #[command(flatten)]
     data: DataArgs,
@@ -47,7 +47,25 @@ pub struct Args {
     why_not: Option<String>,
 }
 
+/// Prints what the code of a diagnostic means.
+fn meaning(code: Code, out: &mut Out) -> Done {
+    let exit = code.exit();
+    out.event(
+        "code",
+        json!({"code": code.as_str(), "meaning": code.meaning(), "exit": exit as u8}),
+    )?;
+    out.line(&format!("{code}: {}", code.meaning()))?;
+    // Warnings do not end a command.
+    match code.as_str().starts_with('W') {
+        true => Ok(()),
+        false => out.line(&format!("exit status {}: {}", exit as u8, exit.meaning())),
+    }
+}
+
 pub fn main(args: &Args, out: &mut Out) -> Done {
+    if let Some(code) = Code::ALL.iter().find(|c| c.as_str().eq_ignore_ascii_case(&args.program)) {
+        return meaning(*code, out);
+    }
     let mut session = args.session.session()?;
     if args.session.device.is_none() {
         session.device = Device::None;

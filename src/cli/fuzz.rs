@@ -1,12 +1,12 @@
 //! `patsat fuzz`: compiles random programs and compares their candidates with the interpreter.
 
-use super::args::{FloatArg, cost_model, program_source, seconds};
+use super::args::{FloatArg, program_source, seconds};
 use super::interrupt;
 use super::out::{Done, Out, Stop};
 use crate::diag::{Code, Diagnostic, Interrupt, Limits, Result};
 use crate::rules::check::Check;
 use crate::session::fuzz::{Finding, Fuzz, Tally, Watcher};
-use crate::session::{Device, Session, check_own_rules, rule_set};
+use crate::session::{Device, Session, check_own_rules, cost_model, rule_set};
 use crate::tune::worker::Worker;
 use serde_json::json;
 use std::io::{self, Write};

@@ -13,12 +13,14 @@ mod devices;
 mod egraph;
 mod emit;
 mod eval;
+mod examples;
 mod explain;
 mod fmt;
 mod fuzz;
 mod generate;
 mod html;
 mod interrupt;
+mod manual;
 mod model;
 mod optimize;
 mod out;
@@ -31,6 +33,7 @@ mod report;
 mod rules;
 mod run;
 mod search;
+mod size;
 mod snapshot;
 mod stats;
 mod store;
@@ -39,7 +42,8 @@ mod why_not;
 mod worker;
 
 use crate::diag::{Code, Diagnostic, Exit, Failure};
-use clap::{CommandFactory, Parser, Subcommand};
+use crate::session::Optimized;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use out::{Out, Stop};
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -49,11 +53,6 @@ use std::sync::Mutex;
 /// Compile functional pattern programs to fast OpenCL kernels, by equality saturation.
 #[derive(Parser)]
 #[command(name = "patsat", version, about, arg_required_else_help = true)]
-#[command(
-    after_help = "Exit status: 0 done; 1 a check came out negative; 2 usage; 3 the program (or a rule) \
-is wrong; 4 the input data are missing or wrong; 5 no such device; 6 the device failed; 7 a limitation; 8 the tuning \
-store; 9 a file; 70 a bug in patsat; 130 interrupted."
-)]
 struct Cli {
     /// Print JSON lines on the standard output, and no progress.
     #[arg(long, global = true)]
@@ -78,6 +77,8 @@ enum Color {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// List the programs that patsat ships, or write one.
+    Examples(examples::Args),
     /// Check programs: syntax, names, types and sizes.
     Check(check::Args),
     /// Format programs: bring them into the standard form.
@@ -86,7 +87,8 @@ enum Verb {
     Eval(eval::Args),
     /// Find the best kernels for a program.
     Optimize(optimize::Args),
-    /// Show how the best term, or a given one, is derived from a program, or why a rule did not apply.
+    /// Show how the best term, or a given one, is derived from a program, why a rule did not apply, or what the code of
+    /// an error means.
     Explain(explain::Args),
     /// Run a program on a device, with the best known kernels.
     Run(run::Args),
@@ -124,6 +126,8 @@ enum Verb {
     Fuzz(Box<fuzz::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
+    /// Write manual pages.
+    Man(manual::Args),
     /// Build and run candidates for a parent process.
     #[command(hide = true)]
     Worker,
@@ -131,7 +135,23 @@ enum Verb {
 
 /// Returns the definition of the command line.
 pub fn command() -> clap::Command {
-    Cli::command()
+    let exits = Exit::ALL.iter().map(|e| format!("; {} {}", *e as u8, e.meaning()));
+    Cli::command().after_help(format!("Exit status: 0 done{}.", exits.collect::<String>()))
+}
+
+/// Returns a diagnostic as text, with the lines of the source that it refers to.
+pub fn rendered(d: &Diagnostic) -> String {
+    render::text(d, false)
+}
+
+/// Returns a diagnostic as JSON, as with `--json`.
+pub fn described(d: &Diagnostic) -> serde_json::Value {
+    render::json(d)
+}
+
+/// Returns the result of a search as JSON, as with `--json`.
+pub fn result(optimized: &Optimized) -> serde_json::Value {
+    report::result(optimized, 1)
 }
 
 /// Parses the command line and runs the command.
@@ -140,7 +160,8 @@ pub fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|a| a == "worker") {
         return worker::main();
     }
-    let cli = match Cli::try_parse() {
+    let parsed = command().try_get_matches().and_then(|m| Cli::from_arg_matches(&m));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(e) => {
             let code = e.exit_code();
@@ -182,6 +203,7 @@ fn finish(done: out::Done, out: &mut Out) -> u8 {
 
 fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
     match verb {
+        Verb::Examples(args) => examples::main(&args, out),
         Verb::Check(args) => check::main(&args, out),
         Verb::Fmt(args) => fmt::main(&args, out),
         Verb::Eval(args) => eval::main(&args, out),
@@ -203,6 +225,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Report(args) => page::main(&args, out),
         Verb::Fuzz(args) => fuzz::main(&args, out),
         Verb::Completions(args) => completions::main(&args, out),
+        Verb::Man(args) => manual::main(&args, out),
         // `main` handles the worker before it parses the command line.
         Verb::Worker => Ok(()),
     }

@@ -1,9 +1,11 @@
 //! `patsat model`: compares predicted with measured times.
 
-use super::args::{cost_model, open_store};
+use super::args::open_store;
 use super::out::{Done, Out};
 use crate::diag::{Code, Diagnostic};
-use crate::session::{Compared, LeftOut, ModelCheck, Predictions, Selection, check_model};
+use crate::session::{
+    Compared, LeftOut, ModelCheck, Predictions, Selection, check_model, cost_model,
+};
 use crate::tune::statistics::median;
 use comfy_table::{Table, presets};
 use serde_json::json;

@@ -15,7 +15,8 @@ use crate::saturate::export::{self, Focus, Shown};
 use crate::saturate::{Report, Saturated};
 use crate::session::files::Kind;
 use crate::session::generate::Generator;
-use crate::session::{Graph, Optimized, Program};
+use crate::session::inputs::sizes;
+use crate::session::{Graph, Optimized, Program, Request, Session};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -40,6 +41,9 @@ pub struct Args {
     /// Also show the K best candidates.
     #[arg(long, default_value_t = 1, value_name = "K")]
     top: usize,
+    /// Also show the best term, its kernels, and what the search did.
+    #[arg(short, long, conflicts_with = "emit")]
+    verbose: bool,
 }
 
 /// The result of a stage.
@@ -66,15 +70,38 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     args.session.refuse_unmeasured(&session.device)?;
     let program = program(&args.program, &session.rules)?;
     // Only the check depends on the data, so missing inputs are generated.
-    let request = args.data.request(&program, Some(Generator::Normal))?;
+    let requests = match args.output {
+        Some(_) => vec![args.data.request(&program, Some(Generator::Normal))?],
+        None => args.data.requests(&program, Some(&Generator::Normal))?,
+    };
+    // All sizes are checked before the first search.
+    for request in &requests {
+        program.elaborate(&sizes(&program, request)?)?;
+    }
     let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();
     let plan = args.output.as_ref();
     let plan = plan.map(|path| Output::new(path, Kind::Plan, &inputs, args.force.force, out));
     let plan = plan.transpose()?;
     out.event("start", start(&program, &args.session))?;
+    for (i, request) in requests.iter().enumerate() {
+        if i > 0 && args.emit.is_empty() {
+            out.line("")?;
+        }
+        one(args, (&session, &program, request), plan.as_ref(), out)?;
+    }
+    Ok(())
+}
+
+/// Optimises a program for one choice of sizes.
+fn one(
+    args: &Args,
+    (session, program, request): (&Session, &Program, &Request),
+    plan: Option<&Output>,
+    out: &mut Out,
+) -> Done {
     let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
-    let optimized = session.optimize(&program, &request, &mut progress);
+    let optimized = session.optimize(program, request, &mut progress);
     progress.finish();
     let optimized = match optimized {
         Ok(optimized) => optimized,
@@ -82,7 +109,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             // Without a term, the results of saturation can still be printed.
             let wanted = args.emit.iter().any(|what| what.is_of_graph());
             if wanted && failure.0.iter().any(|d| d.code == Code::NoTerm) {
-                let graph = session.graph(&program, &request)?;
+                let graph = session.graph(program, request)?;
                 let (device, choice) = session.target()?;
                 let target = (&device, &choice.model);
                 for what in &args.emit {
@@ -96,20 +123,24 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             return Err(failure.into());
         }
     };
-    if let Some(output) = &plan {
-        output.write_text(out, &session.plan(&program, &optimized)?.to_text()?)?;
+    if let Some(output) = plan {
+        output.write_text(out, &session.plan(program, &optimized)?.to_text()?)?;
         out.event("plan", json!({"output": output.name()}))?;
     }
     if args.emit.is_empty() {
-        report::optimized(&optimized, args.top, out)?;
-        if let Some(output) = &plan {
-            out.line(&format!("plan       {}", output.name()))?;
+        report::optimized(&optimized, (args.verbose, args.top), out)?;
+        if let Some(store) = &session.store {
+            report::line("stored", &store.display().to_string(), out)?;
         }
+        if let Some(output) = plan {
+            report::line("plan", &output.name(), out)?;
+        }
+        report::line("next", &next(args, program, &optimized, plan), out)?;
     } else {
         for what in &args.emit {
             let text = match (of_result(*what, &optimized)?, &optimized.saturated) {
                 _ if *what == Emit::Schedule => {
-                    Some(session.schedule(&program, &optimized)?.to_string())
+                    Some(session.schedule(program, &optimized)?.to_string())
                 }
                 (Some(text), _) => Some(text),
                 (None, Some(saturated)) => {
@@ -119,7 +150,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
                 }
                 // An answer from the tuning store has no e-graph.
                 (None, None) => {
-                    let graph = session.graph(&program, &request)?;
+                    let graph = session.graph(program, request)?;
                     let target = (&optimized.device, &optimized.model.model);
                     of_graph(*what, &graph.saturated, &graph.program.env, target)?
                 }
@@ -135,6 +166,53 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         return Err(Stop::Exit(Code::Interrupted.exit()));
     }
     Ok(())
+}
+
+/// Options of `optimize` that `run` does not have, and whether a value follows. Sizes are written anew.
+const OWN: [(&str, bool); 8] = [
+    ("--size", true),
+    ("--top", true),
+    ("--emit", true),
+    ("--output", true),
+    ("-o", true),
+    ("--force", false),
+    ("--verbose", false),
+    ("-v", false),
+];
+
+/// Returns the command that a user would run next, with the options of this one: to use the kernels, or to see them.
+fn next(args: &Args, program: &Program, optimized: &Optimized, plan: Option<&Output>) -> String {
+    let file = &args.program;
+    if let Some(plan) = plan {
+        return format!("patsat emit {file} --plan {} -o {}-kernels", plan.name(), optimized.entry);
+    }
+    let mut words = std::env::args().skip(1);
+    let mut kept = vec![];
+    while let Some(word) = words.next() {
+        let own = OWN.iter().find(|(name, _)| {
+            word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        });
+        match own {
+            Some((name, true)) if word == *name => drop(words.next()),
+            Some(_) => {}
+            None if word.contains([' ', '$', '*', '\'', '"', '\\']) => {
+                kept.push(format!("{word:?}"));
+            }
+            None => kept.push(word),
+        }
+    }
+    let measured = optimized.best.summary.is_some();
+    if measured && let Some(verb) = kept.iter_mut().find(|word| *word == "optimize") {
+        *verb = "run".into();
+    }
+    kept.extend(optimized.sizes.iter().map(|(name, n)| format!("--size {name}={n}")));
+    if measured {
+        let open = program.without_data(&args.data.names());
+        kept.extend(open.iter().map(|name| format!("--gen {name}=normal")));
+    } else {
+        kept.push("--emit kernel".into());
+    }
+    format!("patsat {}", kept.join(" "))
 }
 
 /// Returns the fields of the JSON line `start`.

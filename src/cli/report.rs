@@ -38,29 +38,54 @@ fn indented(text: &str) -> String {
         .collect()
 }
 
-/// Prints the report of `optimize`.
-pub fn optimized(o: &Optimized, top: usize, out: &mut Out) -> Done {
+/// Prints a line of a report: what it says, and the value.
+pub fn line(what: &str, text: &str, out: &mut Out) -> Done {
+    out.line(&format!("{what:<10} {text}"))
+}
+
+/// Prints the report of `optimize`: the result, and with `verbose` also how it came about.
+pub fn optimized(o: &Optimized, (verbose, top): (bool, usize), out: &mut Out) -> Done {
     let v = &o.best.variant;
-    out.line(&format!("{} {} ({})", o.entry, sizes(&o.sizes), o.file))?;
-    out.line(&format!("device     {}, driver {}", o.device.label(), none(&o.device.driver)))?;
-    out.line(&format!("cost model {}: {}", o.model.model.name, o.model.why))?;
-    out.line(&format!("rules      {}, float {}", o.rules, o.float.name()))?;
-    if let Some(s) = &o.stored {
-        out.line(&format!(
-            "stored     the result of a search with {} candidates on {}; found in {:.0} ms",
-            s.budget,
-            date(s.when),
-            s.ms
-        ))?;
+    out.line(&format!("{} {} on {}", o.entry, sizes(&o.sizes), o.device.short()))?;
+    match &o.best.summary {
+        Some(s) => measured(o, s.median_us, out)?,
+        None => {
+            let text = format!(
+                "{}, predicted, bound by {}; nothing is measured",
+                micros(v.predicted_us),
+                v.bound
+            );
+            line("time", &text, out)?;
+            line("rate", &rate(o, v.predicted_us), out)?;
+        }
     }
-    out.line(&format!(
-        "e-graph    {} nodes in {} classes after {} iterations, {} in {:.0} ms",
+    searched(o, out)?;
+    if verbose {
+        details(o, out)?;
+    }
+    if top > 1 {
+        out.line(&format!("\n{}\n", ranking(&o.ranking, top)))?;
+    }
+    Ok(())
+}
+
+/// Prints the best term, its kernels, and what the search did.
+fn details(o: &Optimized, out: &mut Out) -> Done {
+    let v = &o.best.variant;
+    out.line("")?;
+    line("file", &o.file, out)?;
+    line("device", &format!("{}, driver {}", o.device.label(), none(&o.device.driver)), out)?;
+    line("cost model", &format!("{}: {}", o.model.model.name, o.model.why), out)?;
+    line("rules", &format!("{}, float {}", o.rules, o.float.name()), out)?;
+    let text = format!(
+        "{} nodes in {} classes after {} iterations, {} in {:.0} ms",
         o.report.nodes,
         o.report.classes,
         o.report.iterations.len(),
         o.report.stop_reason,
         o.timings.saturate_ms
-    ))?;
+    );
+    line("e-graph", &text, out)?;
     out.line("\nprogram")?;
     out.text(&indented(&o.forms[0].to_string()))?;
     out.line("\nbest term")?;
@@ -72,18 +97,28 @@ pub fn optimized(o: &Optimized, top: usize, out: &mut Out) -> Done {
     out.text(&indented(&v.plan.source))?;
     out.text(&launches(&o.best))?;
     out.line("")?;
-    let bound = format!("{} by the cost model, bound by {}", micros(v.predicted_us), v.bound);
-    out.line(&format!("predicted  {bound}"))?;
-    match &o.best.summary {
-        Some(s) => measured(o, s.median_us, s.spread_us, out)?,
-        None => out.line("measured   nothing: ranked by the cost model alone")?,
+    candidates(o, out)
+}
+
+/// Prints what was searched, and how long that took.
+fn searched(o: &Optimized, out: &mut Out) -> Done {
+    let c = &o.counts;
+    let mut text = format!("{} candidates, {} kernels", c.generated, c.lowered);
+    if c.timed > 0 {
+        text.push_str(&format!(", {} measured", c.timed));
     }
-    candidates(o, out)?;
-    if top > 1 {
-        out.line("")?;
-        out.line(&ranking(&o.ranking, top))?;
+    if let Some(failures) = failures(c) {
+        text.push_str(&format!(", failed: {failures}"));
     }
-    Ok(())
+    text.push_str(&format!(", in {:.1} s", o.timings.total_ms / 1e3));
+    if let Some(s) = &o.stored {
+        text.push_str(&format!(
+            ", on {}; found in the tuning store in {:.0} ms",
+            date(s.when),
+            s.ms
+        ));
+    }
+    line("searched", &text, out)
 }
 
 /// Formats a time in seconds since 1970 as `2026-11-21 16:05 UTC`.
@@ -125,60 +160,60 @@ fn launches(best: &Best) -> String {
     lines.collect()
 }
 
-fn measured(o: &Optimized, us: f64, spread: f64, out: &mut Out) -> Done {
-    out.line(&format!(
-        "measured   {} (spread {}), largest relative error {:.2e}",
+/// Returns the rates of data and of operations at a time in microseconds.
+fn rate(o: &Optimized, us: f64) -> String {
+    let mut text = format!("{:.2} GB/s", gb_per_s(o.work.bytes, us));
+    if o.work.flops > 0.0 {
+        text.push_str(&format!(", {:.2} GFLOP/s", gflops(o.work.flops, us)));
+    }
+    text
+}
+
+/// Prints the time of the best candidate, its rate, and its error.
+fn measured(o: &Optimized, us: f64, out: &mut Out) -> Done {
+    let v = &o.best.variant;
+    let spread = o.best.summary.map_or(0.0, |s| s.spread_us);
+    let text = format!(
+        "{} (spread {}), predicted {}, bound by {}",
         micros(us),
         micros(spread),
-        o.best.max_rel_err.unwrap_or(0.0)
-    ))?;
-    let mut rate = format!("rate       {:.2} GB/s", gb_per_s(o.work.bytes, us));
-    if o.work.flops > 0.0 {
-        rate.push_str(&format!(", {:.2} GFLOP/s", gflops(o.work.flops, us)));
-    }
-    out.line(&rate)?;
+        micros(v.predicted_us),
+        v.bound
+    );
+    line("time", &text, out)?;
+    let mut rates = rate(o, us);
     if let Some(s) = &o.shares {
         let own = gb_per_s(o.work.bytes, s.median_us);
-        let mut parts = vec![];
         for (what, limit) in [("copy", s.copy_gb_per_s), ("read", s.read_gb_per_s)] {
             if let Some(limit) = limit {
-                let share = 100.0 * own / limit;
-                parts.push(format!("{share:.0}% of {what} bandwidth ({limit:.2} GB/s)"));
+                rates.push_str(&format!(", {:.0}% of {what} bandwidth", 100.0 * own / limit));
             }
         }
-        if !parts.is_empty() {
-            let text = parts.join(", ");
-            out.line(&format!("share      {own:.2} GB/s timed beside it: {text}"))?;
-        }
     }
+    line("rate", &rates, out)?;
+    let mut error = format!("{:.2e} at most, relative", o.best.max_rel_err.unwrap_or(0.0));
     if let Some(checked) = &o.checked {
-        out.line(&format!("checked    {checked}"))?;
+        error.push_str(&format!("; checked: {checked}"));
     }
-    if o.ties > 1 {
-        out.line(&format!("ties       the first {} cannot be told apart", o.ties))?;
-    }
-    Ok(())
+    line("error", &error, out)
 }
 
 fn candidates(o: &Optimized, out: &mut Out) -> Done {
     let c = &o.counts;
-    let mut text = format!(
-        "candidates {} generated in {} skeletons, {} kernels",
-        c.generated, c.skeletons, c.lowered
-    );
+    let mut text = format!("{} in {} skeletons", c.generated, c.skeletons);
     if c.built + c.failed.len() > 0 {
         text.push_str(&format!(", {} built, {} timed, {} slow", c.built, c.timed, c.slow));
         if c.cached > 0 {
             text.push_str(&format!(", {} loads of kernels built before", c.cached));
         }
     }
-    if let Some(failures) = failures(c) {
-        text.push_str(&format!(", failed: {failures}"));
-    }
     if c.resumed > 0 {
         text.push_str(&format!(", {} from the tuning store", c.resumed));
     }
-    out.line(&text)?;
+    line("candidates", &text, out)?;
+    if o.ties > 1 {
+        line("", &format!("the first {} cannot be told apart", o.ties), out)?;
+    }
     for (reason, count) in c.dropped.get(Lost::Term.text()).into_iter().flatten() {
         out.line(&format!("           {count} of {} terms dropped: {reason}", c.terms))?;
     }
@@ -195,16 +230,26 @@ fn candidates(o: &Optimized, out: &mut Out) -> Done {
         out.line(&format!("           {count} without kernels: {reason}"))?;
     }
     let t = &o.timings;
+    if let Some(s) = &o.shares {
+        let limits = [("copy", s.copy_gb_per_s), ("read", s.read_gb_per_s)];
+        let limits =
+            limits.iter().filter_map(|(what, limit)| Some(format!("{what} {:.2} GB/s", (*limit)?)));
+        line("bandwidth", &limits.collect::<Vec<_>>().join(", "), out)?;
+    }
+    let named =
+        [t.saturate_ms, t.extract_ms, t.generate_ms, t.compile_ms, t.measure_ms, t.compare_ms];
     out.line(&format!(
-        "time       {:.2} s: saturating {:.2}, extracting {:.2}, generating {:.2}, compiling {:.2}, checking and timing {:.2}, \
-         comparing with the bandwidth {:.2}",
+        "phases     {:.2} s: saturating {:.2}, extracting {:.2}, generating {:.2}, compiling {:.2}, checking and timing {:.2}, \
+         comparing with the bandwidth {:.2}, other {:.2}",
         t.total_ms / 1e3,
         t.saturate_ms / 1e3,
         t.extract_ms / 1e3,
         t.generate_ms / 1e3,
         t.compile_ms / 1e3,
         t.measure_ms / 1e3,
-        t.compare_ms / 1e3
+        t.compare_ms / 1e3,
+        // Phases on several threads overlap.
+        (t.total_ms - named.iter().sum::<f64>()).max(0.0) / 1e3
     ))
 }
 

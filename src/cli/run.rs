@@ -40,6 +40,10 @@ pub struct Args {
     /// Compare the result with the interpreter's.
     #[arg(long)]
     verify: bool,
+    /// Time N runs after the first one, which warms up, and report the median [default: 1, or none if the first run
+    /// takes over a second].
+    #[arg(long, value_name = "N")]
+    repeat: Option<usize>,
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
@@ -61,7 +65,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     out.event("start", optimize::start(&program, &args.session))?;
     let interrupt = interrupt::listen()?;
     let mut progress = Progress::new(out, interrupt, program.entry.name.clone());
-    let execute = Execute { as_written: args.no_rewrite, verify: args.verify };
+    let execute = Execute { as_written: args.no_rewrite, verify: args.verify, repeat: args.repeat };
     let ran = match &plan {
         Some(plan) => {
             session.run_plan(&program, plan, &request, execute, args.force, &mut progress)
@@ -81,6 +85,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             "float": plan.as_ref().map_or(session.float.name(), |p| p.float.as_str()),
             "kernels_from": ran.how.name(), "tuned_for": ran.tuned_for,
             "device_us": ran.device_us, "wall_us": ran.wall_us,
+            "runs": ran.runs, "tuned_us": ran.tuned_us,
             "bytes": ran.work.bytes, "flops": ran.work.flops,
             "gbytes_per_s": gb_per_s(ran.work.bytes, ran.device_us),
             "gflops": gflops(ran.work.flops, ran.device_us),
@@ -102,17 +107,23 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
             Some(checked) => format!("{verified} (checked: {checked})"),
             None => verified,
         };
+        let runs = match ran.runs {
+            0 => "first run".to_owned(),
+            1 => "second run".to_owned(),
+            n => format!("median of {n} runs"),
+        };
+        let kernels = match (&ran.tuned_for, ran.tuned_us) {
+            (Some(tuned), _) => format!("from {}, the nearest size tuned", sizes(tuned)),
+            (None, Some(us)) => format!("from the store, {} when tuned", micros(us)),
+            (None, None) => ran.how.name().to_owned(),
+        };
         let text = format!(
-            "{} {}: {} on {} ({:.2} GB/s, this one run), kernels {}{verified}",
+            "{} {}: {} on {} ({:.2} GB/s, {runs}), kernels {kernels}{verified}",
             program.entry.name,
             sizes(&ran.sizes),
             micros(ran.device_us),
-            ran.device.label(),
+            ran.device.short(),
             gb_per_s(ran.work.bytes, ran.device_us),
-            match &ran.tuned_for {
-                Some(tuned) => format!("from {}, the nearest size tuned", sizes(tuned)),
-                None => ran.how.name().to_owned(),
-            },
         );
         out.aside(&text);
     }

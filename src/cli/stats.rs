@@ -1,15 +1,16 @@
 //! `patsat rules stats`: shows what each rule does in programs.
 
-use super::args::{FloatArg, cost_model, program, size};
+use super::args::{FloatArg, program};
 use super::interrupt;
 use super::out::{Done, Out};
 use super::progress::Progress;
 use super::rules::SetArgs;
+use super::size::size;
 use crate::diag::Result;
 use crate::rules::check::Check;
 use crate::session::generate::Generator;
 use crate::session::{
-    Device, Program, Request, RuleUse, RuleUses, Session, check_own_rules, rule_set,
+    Device, Program, Request, RuleUse, RuleUses, Session, check_own_rules, cost_model, rule_set,
 };
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;

@@ -13,13 +13,15 @@ use crate::session::npy::{self, NpyArray};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// How many elements of a long array are shown, from its start and from its end.
+/// How many elements of a long array are shown, from its start and from its end; and how many rows of a matrix.
 const SHOWN: usize = 6;
+const ROWS: usize = 3;
 
 /// The longest array whose elements are listed in JSON.
 const LISTED: usize = 1 << 16;
 
-/// Returns one line for each component.
+/// Returns each component with its type: a vector on one line, a matrix with a line for each row. Long dimensions are
+/// shortened.
 pub fn text(arrays: &[NpyArray]) -> String {
     let mut out = String::new();
     for (k, a) in arrays.iter().enumerate() {
@@ -30,21 +32,34 @@ pub fn text(arrays: &[NpyArray]) -> String {
             out.push_str(&element(&a.data, 0));
         } else {
             let dims: String = a.shape.iter().map(|n| format!("[{n}]")).collect();
-            let len = a.data.len();
-            let part = |r: std::ops::Range<usize>| -> Vec<String> {
-                r.map(|i| element(&a.data, i)).collect()
-            };
-            let elements = if len <= 2 * SHOWN {
-                part(0..len).join(", ")
-            } else {
-                let (first, last) = (part(0..SHOWN), part(len - SHOWN..len));
-                format!("{}, ..., {}", first.join(", "), last.join(", "))
-            };
-            out.push_str(&format!("{dims}{} [{elements}]", a.data.ty()));
+            let between = if a.shape.len() == 1 { ' ' } else { '\n' };
+            out.push_str(&format!("{dims}{}{between}{}", a.data.ty(), rows(a, &a.shape, 0)));
         }
         out.push('\n');
     }
     out
+}
+
+/// Returns the part of an array that starts at an offset and has this shape, nested as in NumPy.
+fn rows(array: &NpyArray, shape: &[usize], offset: usize) -> String {
+    let Some((&length, inner)) = shape.split_first() else { return element(&array.data, offset) };
+    let stride: usize = inner.iter().product();
+    let edge = if inner.is_empty() { SHOWN } else { ROWS };
+    let shown: Vec<usize> = match length > 2 * edge {
+        true => (0..edge).chain(length - edge..length).collect(),
+        false => (0..length).collect(),
+    };
+    let mut parts: Vec<String> =
+        shown.iter().map(|i| rows(array, inner, offset + i * stride)).collect();
+    if length > 2 * edge {
+        parts.insert(edge, "...".into());
+    }
+    // Rows stand below each other, and blocks of rows apart.
+    let between = match inner.len() {
+        0 => ", ".to_owned(),
+        n => format!(",{}{}", "\n".repeat(n), " ".repeat(array.shape.len() - n)),
+    };
+    format!("[{}]", parts.join(&between))
 }
 
 /// Formats an element exactly.
@@ -149,10 +164,14 @@ mod tests {
     #[test]
     fn components_are_numbered() {
         assert_eq!(numbered(Path::new("a/y.npy"), 1), Path::new("a/y.1.npy"));
-        let xs = HostArray::from_slice(&(0..20).map(|i| i as f32).collect::<Vec<_>>());
+        let xs = HostArray::from_slice(&(0u8..20).map(f32::from).collect::<Vec<_>>());
         let array = NpyArray { shape: vec![20], data: xs };
         let shown = text(std::slice::from_ref(&array));
         assert!(shown.starts_with("[20]f32 [0.0, 1.0") && shown.ends_with("19.0]\n"), "{shown}");
+        let matrix = NpyArray { shape: vec![10, 2], ..array };
+        let shown = "[10][2]f32\n[[0.0, 1.0],\n [2.0, 3.0],\n [4.0, 5.0],\n ...,\n [14.0, 15.0],\n \
+                     [16.0, 17.0],\n [18.0, 19.0]]\n";
+        assert_eq!(text(&[matrix]), shown);
         let scalar = NpyArray { shape: vec![], data: HostArray::from_slice(&[7i32]) };
         assert_eq!(text(&[scalar.clone(), scalar]), "0: 7\n1: 7\n");
     }

@@ -119,11 +119,38 @@ impl DeviceInfo {
         format!("{} ({})", self.name, self.platform)
     }
 
+    /// Returns a short name for people, such as `NVIDIA H200` or `Intel Xeon Processor (PoCL)`.
+    pub fn short(&self) -> String {
+        // PoCL puts its driver and the microarchitecture in front of the processor's name.
+        let mut name = &*self.name;
+        let is_lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        while self.platform == POCL
+            && let Some((first, rest)) = name.split_once('-')
+            && first.chars().all(is_lower)
+        {
+            name = rest;
+        }
+        let mut name = name.to_owned();
+        for sign in ["(R)", "(TM)", "(tm)"] {
+            name = name.replace(sign, "");
+        }
+        let name = name.split(" @ ").next().unwrap_or(&name);
+        let words: Vec<&str> = name.split_whitespace().collect();
+        let name = words.join(" ");
+        match self.platform == POCL {
+            true => format!("{name} (PoCL)"),
+            false => name,
+        }
+    }
+
     /// Returns whether this is a simulator, which finds errors in kernels but whose times are meaningless.
     pub fn is_simulator(&self) -> bool {
         self.platform.contains("Oclgrind")
     }
 }
+
+/// PoCL's name of its platform.
+const POCL: &str = "Portable Computing Language";
 
 /// Returns the device that a selector means: `#k` selects by position, any other text selects the first device
 /// whose name or platform contains it (ignoring case). Without a selector, this is the first GPU, or else the first
@@ -194,6 +221,16 @@ pub(crate) mod tests {
             device(0, "Portable Computing Language", "pthread-cpu", DeviceKind::Cpu),
             device(1, "NVIDIA CUDA", "NVIDIA H200", DeviceKind::Gpu),
         ]
+    }
+
+    #[test]
+    fn devices_have_short_names() {
+        let short = |platform, name| device(0, platform, name, DeviceKind::Cpu).short();
+        let xeon = "pthread-skylake-avx512-Intel(R) Xeon(R) CPU @ 2.70GHz";
+        assert_eq!(short(POCL, xeon), "Intel Xeon CPU (PoCL)");
+        let epyc = "cpu-znver2-AMD EPYC 64-Core Processor";
+        assert_eq!(short(POCL, epyc), "AMD EPYC 64-Core Processor (PoCL)");
+        assert_eq!(short("NVIDIA CUDA", "NVIDIA H200"), "NVIDIA H200");
     }
 
     #[test]

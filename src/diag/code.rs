@@ -2,32 +2,35 @@
 
 use std::fmt;
 
-/// Exit statuses of commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Exit {
-    /// A check that the command makes failed (a wrong result, an unformatted file).
-    Check = 1,
-    /// The command line is wrong (clap's own status).
-    Usage = 2,
-    /// The program (or rule file, or cost model) is wrong.
-    Program = 3,
-    /// The input data are wrong.
-    Data = 4,
-    /// There is no device, or not the requested one.
-    NoDevice = 5,
-    /// A device or its driver failed.
-    Device = 6,
-    /// A correct request that patsat cannot fulfil.
-    Limitation = 7,
-    /// The tuning store cannot be used.
-    Store = 8,
-    /// A file cannot be read or written.
-    Io = 9,
-    /// A bug in patsat.
-    Internal = 70,
-    /// Interrupted by Ctrl-C.
-    Interrupted = 130,
+macro_rules! exits {
+    ($($variant:ident = $status:literal $text:literal $(($more:literal))?;)*) => {
+        /// Exit statuses of commands.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Exit { $(#[doc = concat!($text, "." $(, " ", $more)?)] $variant = $status,)* }
+
+        impl Exit {
+            /// Every exit status of a command that fails, in order.
+            pub const ALL: &'static [Exit] = &[$(Exit::$variant,)*];
+
+            /// What the status says, without a full stop.
+            pub fn meaning(self) -> &'static str { match self { $(Exit::$variant => $text,)* } }
+        }
+    };
+}
+
+exits! {
+    Check = 1 "a check came out negative" ("A wrong result, or an unformatted file.");
+    Usage = 2 "usage" ("This is clap's own status.");
+    Program = 3 "the program (or a rule, or a cost model) is wrong";
+    Data = 4 "the input data are missing or wrong";
+    NoDevice = 5 "no such device";
+    Device = 6 "the device or its driver failed";
+    Limitation = 7 "a limitation" ("The request is correct, and patsat cannot fulfil it.");
+    Store = 8 "the tuning store";
+    Io = 9 "a file cannot be read or written";
+    Internal = 70 "a bug in patsat";
+    Interrupted = 130 "interrupted";
 }
 
 macro_rules! codes {

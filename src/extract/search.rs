@@ -18,6 +18,7 @@ use crate::saturate::{Data, EGraph, Node, Saturated};
 use egg::Id;
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHasher};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -724,15 +725,16 @@ impl Search<'_> {
     }
 
     fn choices(&mut self, node: &Node, class: Id, at: Context, found: &mut Gathered) {
-        let Some(op) = node.function().cloned() else { return };
-        if !self.scope.has(self.egraph, node) {
+        let Some(op) = node.function() else { return };
+        let egraph = self.egraph;
+        if !self.scope.has(egraph, node) {
             return;
         }
-        let args: Vec<Id> = node.args().iter().map(|a| self.egraph.find(*a)).collect();
-        let result = match &self.egraph[class].data {
+        let args: Vec<Id> = node.args().iter().map(|a| egraph.find(*a)).collect();
+        let result = match &egraph[class].data {
             // A choice that reads arrays has no vector form (`calculus::lanes`): each lane would run both sides.
-            Data::Fn(t, _) if op == Op::Cond && at.vector && t.dom.has_array() => return,
-            Data::Fn(t, _) => t.cod.clone(),
+            Data::Fn(t, _) if *op == Op::Cond && at.vector && t.dom.has_array() => return,
+            Data::Fn(t, _) => &t.cod,
             Data::Size(_) | Data::Ty(_) | Data::Broken => return,
         };
         // The place of the elements of a short array, and of the next state of a loop that is one: a work-item has it in registers,
@@ -742,13 +744,13 @@ impl Search<'_> {
             Op::Fold | Op::While if result.has_array() => (None, at.intermediate().short_array()),
             _ => (None, None),
         };
-        let [short, state] = [short, state].map(|c| c.filter(|_| self.is_short(&result)));
+        let [short, state] = [short, state].map(|c| c.filter(|_| self.is_short(result)));
         let policy = &self.target.search;
-        let lists: Vec<Rc<Vec<Rc<Choice>>>> = match &op {
+        let lists: Vec<Rc<Vec<Rc<Choice>>>> = match op {
             Op::Sliced | Op::ReduceLcl | Op::ScanLcl(_) if !policy.slices => {
                 return found.dropped.add(Reason::NoGain);
             }
-            Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => match at.holes(&op) {
+            Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => match at.holes(op) {
                 Some(holes) => args.iter().zip(holes).map(|(a, at)| self.best((*a, at))).collect(),
                 None => return,
             },
@@ -756,7 +758,7 @@ impl Search<'_> {
                 let parts = self.parts(node, &args, at);
                 parts.into_iter().map(|part| self.best(part)).collect()
             }
-            Op::Cond if at.total || at.level() == Level::Host => match at.enter(&op, true, true) {
+            Op::Cond if at.total || at.level() == Level::Host => match at.enter(op, true, true) {
                 Verdict::No => return,
                 Verdict::Inside(at) => {
                     let branch = at.settled();
@@ -778,7 +780,7 @@ impl Search<'_> {
                 return found.dropped.add(Reason::NoGain);
             }
             Op::ToMem(Space::Local | Space::LocalAhead)
-                if self.target.least_bytes(&result, self.sizes.dims)
+                if self.target.least_bytes(result, self.sizes.dims)
                     > self.target.local_bytes() =>
             {
                 return found.dropped.add(Reason::StageTooLarge);
@@ -786,7 +788,7 @@ impl Search<'_> {
             // The state of a loop that does not fit is in a part of a buffer.
             Op::Fold | Op::While | Op::Scatter | Op::Histogram
                 if at.level() == Level::Group
-                    && self.target.least_bytes(&result, self.sizes.dims) > self.most_state(&op) =>
+                    && self.target.least_bytes(result, self.sizes.dims) > self.most_state(op) =>
             {
                 return found.dropped.add(Reason::StageTooLarge);
             }
@@ -821,7 +823,7 @@ impl Search<'_> {
                     Op::Map(MapKind::Seq) if at.level() == Level::Group => {
                         let tile =
                             sizes.first().is_none_or(|n| n.factors().any(|(s, _)| s.is_chosen()));
-                        matches!(&result, Ty::Array(_, t) if t.has_array()) && !tile
+                        matches!(result, Ty::Array(_, t) if t.has_array()) && !tile
                     }
                     _ => matches!(result, Ty::Array(..)),
                 };
@@ -845,20 +847,20 @@ impl Search<'_> {
             return;
         }
         let sizes = sizes_of(self.egraph, node);
-        let mut share = cost::share(&op, &sizes, at, self.target, self.sizes.nominal, &result);
-        if op == Op::Map(MapKind::Unroll) {
+        let mut share = cost::share(op, &sizes, at, self.target, self.sizes.nominal, result);
+        if *op == Op::Map(MapKind::Unroll) {
             // The length of an unrolled map will be chosen small.
             share.times = share.times.min(8.0);
         }
-        let tag = skeleton_tag(&op, at, &sizes);
-        let passed = match (&op, args.get(1)) {
+        let tag = skeleton_tag(op, at, &sizes);
+        let passed = match (op, args.get(1)) {
             (Op::Compose, Some(inner)) => match &self.egraph[*inner].data {
                 Data::Fn(t, _) => cost::passing(&t.cod, at, self.target, self.sizes.nominal),
                 Data::Size(_) | Data::Ty(_) | Data::Broken => 0.0,
             },
             _ => 0.0,
         };
-        let in_registers = op == Op::Map(MapKind::Unroll) && at.registers;
+        let in_registers = *op == Op::Map(MapKind::Unroll) && at.registers;
         let staged =
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
         // No block of matrix instructions divides this length.
@@ -866,10 +868,11 @@ impl Search<'_> {
             && sizes.get(4).is_some_and(|n| {
                 tiles::whole(n).eval(self.sizes.dims).is_ok_and(|n| n % TERMS != 0)
             });
-        let shared = Rc::new(node.clone());
+        // Made once, if a choice is kept.
+        let shared: OnceCell<Rc<Node>> = OnceCell::new();
         let mut combine = |chosen: &[&Rc<Choice>]| -> Option<(u64, f64)> {
             let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold | Op::SumProducts)
-                || op == Op::While && at.level() == Level::Group
+                || *op == Op::While && at.level() == Level::Group
                 || chosen.iter().any(|c| c.reduces);
             let inner_loops = chosen.iter().any(|c| c.loops);
             // Several copies of a loop make a longer program, not a faster one. Copies of a reduction to one
@@ -877,8 +880,8 @@ impl Search<'_> {
             // what they have in common.
             let joined = self.scope == Scope::SideBySide
                 && !at.registers
-                && matches!(&result, Ty::Array(_, t) if t.components().iter().all(|(dims, _)| dims.is_empty()));
-            if op == Op::Map(MapKind::Unroll) && inner_loops && !joined && !at.total {
+                && matches!(result, Ty::Array(_, t) if t.components().iter().all(|(dims, _)| dims.is_empty()));
+            if *op == Op::Map(MapKind::Unroll) && inner_loops && !joined && !at.total {
                 found.dropped.add(Reason::LoopCopied);
                 return None;
             }
@@ -893,7 +896,7 @@ impl Search<'_> {
                 found.dropped.add(Reason::NotFused);
                 return None;
             }
-            match (&op, chosen) {
+            match (op, chosen) {
                 (Op::Compose, [outer, inner]) if outer.skeleton == 0 => {
                     kept = inner.kept && (outer.reads < 2 || at.level() != Level::Item);
                 }
@@ -915,7 +918,7 @@ impl Search<'_> {
             }
             // A higher dimension needs a map of the next lower dimension inside; a single parallel map has
             // dimension 0.
-            if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d)) = op
+            if let Op::Map(MapKind::Glb(d) | MapKind::Wrg(d)) = *op
                 && d > 0
                 && !chosen[0].spreads(d - 1)
             {
@@ -926,7 +929,7 @@ impl Search<'_> {
                 return None;
             }
             // The few results of a reduction are not worth storing past the caches.
-            if op == Op::ToMem(Space::Stream) && reduces {
+            if *op == Op::ToMem(Space::Stream) && reduces {
                 found.dropped.add(Reason::NoGain);
                 return None;
             }
@@ -942,7 +945,7 @@ impl Search<'_> {
                 let again = 1.0 + 0.5 * plain as f64;
                 cost *= again;
             }
-            if op == Op::Compose && chosen[0].skeleton != 0 && chosen[1].skeleton != 0 {
+            if *op == Op::Compose && chosen[0].skeleton != 0 && chosen[1].skeleton != 0 {
                 cost += passed;
             }
             let skeleton = match (tag, chosen) {
@@ -960,10 +963,10 @@ impl Search<'_> {
                 if tag.is_none() && chosen.iter().all(|c| c.skeleton == 0) { 0 } else { skeleton };
             if found.best.get(&skeleton).is_none_or(|b| cost < b.cost) {
                 let args: Vec<Rc<Choice>> = chosen.iter().map(|c| Rc::clone(c)).collect();
-                let outline = Outline::of(&op, at, &args);
-                let form = shared_form(&op, &sizes, &args);
-                let node = Rc::clone(&shared);
-                let reads = reads(Some(&op), &args);
+                let outline = Outline::of(op, at, &args);
+                let form = shared_form(op, &sizes, &args);
+                let node = Rc::clone(shared.get_or_init(|| Rc::new(node.clone())));
+                let reads = reads(Some(op), &args);
                 let choice = Choice {
                     node,
                     args,
@@ -1026,7 +1029,7 @@ impl Search<'_> {
             }
             // The arguments do not affect each other: combine the best of each list; at host level, where the
             // arguments are kernels, also the second best of each list, and so on.
-            more if op == Op::Cond => {
+            more if *op == Op::Cond => {
                 let longest = more.iter().map(|l| l.len()).max().unwrap_or(0);
                 let most = if at.level() == Level::Host { longest } else { 1 };
                 for i in 0..most {
@@ -1048,7 +1051,7 @@ impl Search<'_> {
                 while looked < total && fitting < PAIRS {
                     let chosen = nth(looked);
                     looked += 1;
-                    if ends_where_it_is(&op, &chosen) {
+                    if ends_where_it_is(op, &chosen) {
                         fitting += 1;
                         combine(&chosen);
                     }

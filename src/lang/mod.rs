@@ -19,7 +19,7 @@ pub mod types;
 
 pub use check::{FreshSizes, check, check_entry, check_entry_general, functions};
 pub use fmt::format;
-pub use naming::distance;
+pub use naming::{distance, nearest};
 
 #[cfg(test)]
 mod tests;

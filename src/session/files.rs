@@ -13,6 +13,8 @@ pub enum Kind {
     Array,
     /// Values of Futhark.
     Values,
+    /// A program.
+    Program,
     /// A plan.
     Plan,
     /// A cost model (TOML).
@@ -34,6 +36,7 @@ impl Kind {
         match self {
             Kind::Array => "a .npy array",
             Kind::Values => "a file of Futhark's values",
+            Kind::Program => "a program",
             Kind::Plan => "a plan",
             Kind::CostModel => "a cost model",
             Kind::Page => "an HTML page",
@@ -50,6 +53,7 @@ impl Kind {
         match self {
             Kind::Array => head.starts_with(b"\x93NUMPY"),
             Kind::Values => super::futhark::begins(head),
+            Kind::Program => has("entry "),
             Kind::Plan => head.starts_with(super::plan::HEAD.as_bytes()),
             Kind::CostModel => has("schema_version"),
             Kind::Page => head.starts_with(b"<!DOCTYPE html>"),

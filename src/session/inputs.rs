@@ -10,6 +10,7 @@ use super::program::{Program, Sizes, components};
 use crate::calculus::interp;
 use crate::calculus::value::Value;
 use crate::diag::{Code, Diagnostic, Failure, Result, Span};
+use crate::lang::nearest;
 use crate::lang::size::{EXACT, Size, SizeError};
 use crate::lang::typed::Param;
 use crate::lang::types::{ScalarType, Type};
@@ -51,31 +52,7 @@ impl Request {
     /// When there are more or fewer values, a value for a size is no whole number, or a name has a value already.
     pub fn in_order(&mut self, program: &Program, values: Vec<NpyArray>, name: &str) -> Result<()> {
         let entry = &program.entry;
-        let mut sizes = entry.size_params.iter().peekable();
-        // The name of each value, and whether it is that of a size.
-        let mut names = vec![];
-        for i in 0..=entry.params.len() {
-            while let Some((_, size)) = sizes.next_if(|(before, _)| *before == i) {
-                names.push((size.clone(), true));
-            }
-            let Some(param) = entry.params.get(i) else { break };
-            names.extend(match components(&param.ty).len() {
-                1 => vec![(param.name.clone(), false)],
-                n => {
-                    (0..n).map(|k| (format!("{}.{}", param.name, param.label(k)), false)).collect()
-                }
-            });
-        }
-        if names.len() != values.len() {
-            let (have, want) = (values.len(), names.len());
-            let text =
-                format!("{name} has {have} value{}, `{}` takes {want}", plural(have), entry.name);
-            let names: Vec<_> = names.iter().map(|(name, _)| name).collect();
-            return Err(Diagnostic::error(Code::InputShape, text)
-                .at(&program.source, entry.span, "")
-                .note(format!("its parameters, in order: {}", list(&names)))
-                .into());
-        }
+        let names = names_of(program, values.len(), name)?;
         for (i, ((param, is_size), value)) in names.into_iter().zip(values).enumerate() {
             let from = format!("value {} of {name}", i + 1);
             let twice = || Diagnostic::error(Code::Usage, format!("`{param}` is given twice"));
@@ -103,6 +80,35 @@ impl Request {
     }
 }
 
+/// Returns the name of each value that a program takes, in order, and whether it is that of a size. `name` is the origin
+/// of the `have` values, for messages.
+pub(super) fn names_of(program: &Program, have: usize, name: &str) -> Result<Vec<(String, bool)>> {
+    let entry = &program.entry;
+    let mut sizes = entry.size_params.iter().peekable();
+    let mut names = vec![];
+    for i in 0..=entry.params.len() {
+        while let Some((_, size)) = sizes.next_if(|(before, _)| *before == i) {
+            names.push((size.clone(), true));
+        }
+        let Some(param) = entry.params.get(i) else { break };
+        names.extend(match components(&param.ty).len() {
+            1 => vec![(param.name.clone(), false)],
+            n => (0..n).map(|k| (format!("{}.{}", param.name, param.label(k)), false)).collect(),
+        });
+    }
+    if names.len() != have {
+        let want = names.len();
+        let text =
+            format!("{name} has {have} value{}, `{}` takes {want}", plural(have), entry.name);
+        let names: Vec<_> = names.iter().map(|(name, _)| name).collect();
+        return Err(Diagnostic::error(Code::InputShape, text)
+            .at(&program.source, entry.span, "")
+            .note(format!("its parameters, in order: {}", list(&names)))
+            .into());
+    }
+    Ok(names)
+}
+
 /// Values for all parameters and sizes of a program.
 #[derive(Clone, Debug)]
 pub struct Bound {
@@ -117,10 +123,10 @@ pub struct Bound {
 }
 
 /// One component of one parameter.
-struct Slot<'a> {
-    param: &'a Param,
-    component: usize,
-    ty: ScalarType,
+pub(super) struct Slot<'a> {
+    pub param: &'a Param,
+    pub component: usize,
+    pub ty: ScalarType,
     dims: Vec<Size>,
     given: Given,
 }
@@ -129,6 +135,19 @@ impl Slot<'_> {
     /// Returns the name for messages.
     fn name(&self) -> &str {
         &self.param.name
+    }
+
+    /// Returns the error for a value of another type; `from` is its origin.
+    pub fn wrong_type(&self, program: &Program, from: &str, ty: ScalarType) -> Diagnostic {
+        let text = format!("{from} holds {ty}, `{}` {}", self.name(), self.ty);
+        let help = format!(
+            "convert it, in NumPy with `a.astype(\"{}\")`, or write the type behind the numbers of a text: `1{}`",
+            numpy(self.ty),
+            self.ty
+        );
+        Diagnostic::error(Code::InputType, text)
+            .at(&program.source, self.param.span, format!("of type `{}`", self.param.ty))
+            .help(help)
     }
 }
 
@@ -140,7 +159,7 @@ pub fn sizes(program: &Program, request: &Request) -> Result<Sizes> {
     sizes_of(program, request, &slots(program, request)?)
 }
 
-fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Sizes> {
+pub(super) fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Sizes> {
     let entry = &program.entry;
     // Each value with its origin, for messages.
     let mut known: BTreeMap<&str, (u64, String)> = BTreeMap::new();
@@ -148,10 +167,9 @@ fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> Result<Size
         let Some(name) = entry.sizes.iter().find(|n| *n == name) else {
             let text = format!("`{}` has no size `{name}`", entry.name);
             let d = Diagnostic::error(Code::UnknownName, text);
-            return Err(d
-                .at(&program.source, entry.span, "")
-                .note(format!("its sizes: {}", list(&entry.sizes)))
-                .into());
+            let d = d.at(&program.source, entry.span, "");
+            let d = d.note(format!("its sizes: {}", list(&entry.sizes)));
+            return Err(meant(d, name, &entry.sizes.iter().collect::<Vec<_>>()).into());
         };
         if i64::try_from(value).is_err() {
             let text = format!("the size `{name}` is {value}, more than any array can have");
@@ -403,7 +421,7 @@ pub(super) fn bytes_of(
 }
 
 /// Pairs every component of every parameter with its given value, or with a generator.
-fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
+pub(super) fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<Slot<'a>>> {
     let entry = &program.entry;
     for name in request.values.keys() {
         known(program, name)?;
@@ -481,10 +499,19 @@ fn known(program: &Program, name: &str) -> Result<()> {
     let d = Diagnostic::error(Code::UnknownName, text)
         .at(&program.source, program.entry.span, "")
         .note(format!("its parameters: {}", list(&names)));
+    let d = meant(d, name, &names);
     Err(match program.entry.sizes.iter().any(|size| size == name) {
         true => d.help(format!("it is a size: give it with `--size {name}=N`")).into(),
         false => d.into(),
     })
+}
+
+/// Adds the name that is probably meant to an error about an unknown one.
+fn meant(d: Diagnostic, name: &str, names: &[&String]) -> Diagnostic {
+    match nearest(name, names.iter().map(|n| n.as_str())) {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None => d,
+    }
 }
 
 fn missing(program: &Program, param: &Param, count: usize, component: usize) -> Diagnostic {
@@ -529,7 +556,7 @@ fn value(program: &Program, span: Span, size: &Size, sizes: &Sizes) -> Result<u6
     })
 }
 
-fn fill(
+pub(super) fn fill(
     program: &Program,
     slot: &Slot,
     sizes: &Sizes,
@@ -566,16 +593,7 @@ fn fill(
                     let text = format!("{name} holds {n}, which is no value of type {}", slot.ty);
                     Err(wrong(text).into())
                 }
-                None => {
-                    let ty = array.data.ty();
-                    let text = format!("{name} holds {ty}, `{}` {}", slot.name(), slot.ty);
-                    let help = format!(
-                        "convert it, in NumPy with `a.astype(\"{}\")`, or write the type behind the numbers of a text: `1{}`",
-                        numpy(slot.ty),
-                        slot.ty
-                    );
-                    Err(wrong(text).help(help).into())
-                }
+                None => Err(slot.wrong_type(program, name, array.data.ty()).into()),
             }
         }
         Given::Text(text) => {

@@ -25,10 +25,12 @@
 //! ```
 
 mod answer;
+mod arguments;
 mod bench;
 mod calibrate;
 mod compare;
 mod emit;
+pub mod examples;
 mod explain;
 pub mod files;
 pub mod futhark;
@@ -38,6 +40,7 @@ mod graph;
 mod imports;
 pub mod inputs;
 mod intake;
+mod loaded;
 mod memory;
 mod model;
 pub mod npy;
@@ -63,6 +66,7 @@ mod work;
 pub use crate::tune::event::{Event, Observer, Phase};
 pub use crate::tune::strategy::Strategy;
 pub use answer::Stored;
+pub use arguments::{Argument, request_of};
 pub use bench::{Bench, BenchRow};
 pub use calibrate::{Calibration, Quantity};
 pub use compare::Outcome;
@@ -72,6 +76,7 @@ pub use graph::Graph;
 pub use imports::read_program;
 pub use inputs::{Bound, Given, Request};
 pub use intake::check_import;
+pub use loaded::{Called, Loaded, Resident};
 pub use model::{Compared, LeftOut, ModelCheck, ModelReport, Predictions, Selection, check_model};
 pub use optimize::{Best, Optimized, Shares, Timings};
 pub use peers::{Peer, peers};
@@ -94,7 +99,7 @@ use crate::opencl::host::{HostArray, Inputs};
 use crate::rules::RuleSet;
 use crate::tune::worker::{self, Worker};
 use npy::NpyArray;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -200,13 +205,21 @@ impl Session {
         Ok((info, choice))
     }
 
-    /// Returns the strategy, with the seed if it is random: the part of a stored answer's identity that names its
-    /// search.
+    /// Returns the strategy, with the seed if it is random, and the limits of the search that are not the default
+    /// ones: the part of a stored answer's identity that names its search.
     fn searched_by(&self) -> String {
-        match self.strategy.is_random() {
-            true => format!("{} {}", self.strategy, self.search_seed),
-            false => self.strategy.to_string(),
+        let mut text = self.strategy.to_string();
+        if self.strategy.is_random() {
+            text.push_str(&format!(" {}", self.search_seed));
         }
+        let default = Limits::default();
+        let of = |l: &Limits| [l.nodes, l.iterations, l.skeletons_per_class];
+        if (of(&self.limits), self.limits.saturation_time)
+            != (of(&default), default.saturation_time)
+        {
+            text.push_str(&format!(" {:?} {:?}", of(&self.limits), self.limits.saturation_time));
+        }
+        text
     }
 
     /// Returns the cost model for a device.
@@ -303,6 +316,24 @@ fn array(leaf: &Leaf) -> Result<NpyArray> {
     let broken = || Diagnostic::error(Code::Internal, "a component has half an element");
     let data = HostArray::from_bytes(leaf.ty(), leaf.bytes()).ok_or_else(broken)?;
     Ok(NpyArray { shape: leaf.shape(), data })
+}
+
+/// Returns the shipped cost model with this name, or reads a file with one.
+///
+/// # Errors
+/// When there is neither, or the file holds no cost model.
+pub fn cost_model(name: &str) -> Result<CostModel> {
+    let shipped = CostModel::shipped()?;
+    if let Some(model) = shipped.iter().find(|m| m.name == name) {
+        return Ok(model.clone());
+    }
+    CostModel::load(Path::new(name)).map_err(|mut failure| {
+        let names: Vec<&str> = shipped.iter().map(|m| m.name.as_str()).collect();
+        for d in failure.0.iter_mut().filter(|d| d.code == Code::Io) {
+            d.help.push(format!("the shipped cost models are {}", names.join(", ")));
+        }
+        failure
+    })
 }
 
 /// Runs a program in the reference interpreter, which needs no device.

@@ -7,6 +7,7 @@ use super::inputs::{Bound, Request, bind, sizes};
 use super::program::{Program, Sizes};
 use super::race::{Finish, Racer, add_yardstick, best, field, race};
 use super::rules::own_rules;
+use super::run::Execute;
 use super::whole::Whole;
 use super::work::{Work, work};
 use super::{Device, Session, memory};
@@ -202,7 +203,8 @@ impl Session {
         let (device, sizes) = (&answer.device, &answer.sizes);
         memory::check_device(program, sizes, device)?;
         let variant = &answer.best.variant;
-        let ran = self.first_use(program, request, (device, sizes), variant, observer)?;
+        let once = Execute { repeat: Some(0), ..Execute::default() };
+        let ran = self.first_use(program, request, (device, sizes), variant, once, observer)?;
         Ok(ran.is_some())
     }
 

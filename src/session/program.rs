@@ -130,6 +130,15 @@ impl Program {
         }
     }
 
+    /// Returns the parameters whose data are neither given nor described in the program's comment.
+    pub fn without_data(&self, given: &[&str]) -> Vec<&str> {
+        let described = |name: &str| {
+            self.samples.keys().any(|key| key.split('.').next().unwrap_or(key) == name)
+        };
+        let names = self.entry.params.iter().map(|p| p.name.as_str());
+        names.filter(|name| !given.contains(name) && !described(name)).collect()
+    }
+
     /// Tests the operators of reductions for the laws that their patterns rely on. Returns warnings for operators that
     /// could not be tested because no values were found.
     ///

@@ -28,6 +28,8 @@ pub(super) struct Known {
     pub variant: Variant,
     /// Whether they were measured or checked here. If not, they were imported and must be checked before use.
     pub verified: bool,
+    /// Their median time when they were tuned, in microseconds.
+    pub median_us: Option<f64>,
 }
 
 /// Kernels that were tuned for other sizes.
@@ -88,7 +90,10 @@ impl Session {
         for record in timed.filter(|r| !refused.contains(&r.plan)).take(IMPORTED) {
             let made = self.again(&elaborated, record, device, &model);
             match made {
-                Some(variant) => return Ok(Some(Known { variant, verified: record.verified })),
+                Some(variant) => {
+                    let (verified, median_us) = (record.verified, record.median_us);
+                    return Ok(Some(Known { variant, verified, median_us }));
+                }
                 // If a verified candidate gives other kernels now, the code generator has changed, so the others are
                 // no better. An imported candidate may be bad for other reasons, so it is skipped.
                 None if record.verified => return Ok(None),

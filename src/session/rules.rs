@@ -25,6 +25,11 @@ pub enum Float {
 }
 
 impl Float {
+    /// Returns the mode with a name.
+    pub fn from_name(name: &str) -> Option<Float> {
+        [Float::Exact, Float::Contract, Float::Relaxed].into_iter().find(|f| f.name() == name)
+    }
+
     /// The name on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {

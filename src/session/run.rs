@@ -15,10 +15,12 @@ use crate::opencl::host::HostArray;
 use crate::opencl::runtime::RunTimes;
 use crate::tune::event::{Event, Observer};
 use crate::tune::reference::{Checked, Reference};
+use crate::tune::statistics::median;
 use crate::tune::store::{Key, Store};
 use crate::tune::variant::Variant;
 use crate::tune::worker::WorkerError;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where the kernels come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +60,14 @@ pub struct Execution {
     pub tuned_for: Option<Sizes>,
     /// The kernels that ran.
     pub variant: Arc<Variant>,
-    /// Time of this one run by device events, in microseconds.
+    /// Median time of the runs by device events, in microseconds.
     pub device_us: f64,
     /// The same by the host's clock.
     pub wall_us: f64,
+    /// How many runs were timed, after a first one that warms up; 0 if the first one is the only one.
+    pub runs: usize,
+    /// The median time of the kernels in the tuning store, in microseconds, if they are from there.
+    pub tuned_us: Option<f64>,
     /// The comparison of the result with the reference, if the result was checked.
     pub comparison: Option<Comparison>,
     /// How the result was checked, if the reference is only a sample.
@@ -81,7 +87,9 @@ pub struct Execution {
 /// The result of running kernels once.
 pub(super) struct Ran {
     variant: Arc<Variant>,
-    times: RunTimes,
+    /// The first run, and those that were timed after it.
+    times: (RunTimes, Vec<RunTimes>),
+    tuned_us: Option<f64>,
     arrays: Vec<HostArray>,
     comparison: Option<Comparison>,
     checked: Option<Checked>,
@@ -95,7 +103,13 @@ pub struct Execute {
     pub as_written: bool,
     /// Compare the result with the interpreter's.
     pub verify: bool,
+    /// How often the kernels run after the first run; `None` for once, unless the first run takes longer than
+    /// [`SLOW`].
+    pub repeat: Option<usize>,
 }
+
+/// Programs that take longer run only once, unless the user asks for more: drivers' compilers and caches matter little.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// The origin of kernels, for [`Execution`].
 struct Made {
@@ -154,7 +168,7 @@ impl Session {
         let mut ran = if execute.as_written {
             how = How::AsWritten;
             let variant = Arc::new(self.compile(program, &sizes)?);
-            Some(self.once(program, request, &device, variant, execute.verify, observer)?)
+            Some(self.once(program, request, &device, variant, execute, observer)?)
         } else {
             self.known_once(program, request, (&device, &sizes), execute, observer)?
         };
@@ -163,8 +177,14 @@ impl Session {
         {
             // These kernels have never been checked at these sizes, so they are now. If they fail, the search below
             // finds others.
-            let tried =
-                self.once(program, request, &device, Arc::new(near.variant), true, observer);
+            let tried = self.once(
+                program,
+                request,
+                &device,
+                Arc::new(near.variant),
+                verified(execute),
+                observer,
+            );
             let right = |r: &Ran| r.comparison.as_ref().is_none_or(|c| c.ok);
             ran = match tried {
                 Err(failure) if has_no_value(&failure) => return Err(failure),
@@ -185,7 +205,7 @@ impl Session {
                 let limits = Limits { interrupt: Interrupt::default(), ..self.limits.clone() };
                 let rested = Session { limits, ..self.clone() };
                 let session = if interrupted { &rested } else { self };
-                session.once(program, request, &device, best, execute.verify, observer)?
+                session.once(program, request, &device, best, execute, observer)?
             }
         };
         let made = Made { how, tuned_for, interrupted };
@@ -205,11 +225,13 @@ impl Session {
         let mut refused = vec![];
         while let Some(known) = self.known(program, sizes, device, &refused)? {
             let variant = Arc::new(known.variant);
+            let tuned_us = known.median_us;
             if known.verified {
-                let verify = execute.verify;
-                return self.once(program, request, device, variant, verify, observer).map(Some);
+                let ran = self.once(program, request, device, variant, execute, observer)?;
+                return Ok(Some(Ran { tuned_us, ..ran }));
             }
-            let ran = self.first_use(program, request, (device, sizes), &variant, observer)?;
+            let ran =
+                self.first_use(program, request, (device, sizes), &variant, execute, observer)?;
             if ran.is_some() || observer.stop() {
                 return Ok(ran);
             }
@@ -226,11 +248,13 @@ impl Session {
         request: &Request,
         (device, sizes): (&DeviceInfo, &Sizes),
         variant: &Arc<Variant>,
+        execute: Execute,
         observer: &mut dyn Observer,
     ) -> Result<Option<Ran>> {
         // Errors in the inputs must not count against the kernels.
         bind(program, request)?;
-        let tried = self.once(program, request, device, variant.clone(), true, observer);
+        let tried =
+            self.once(program, request, device, variant.clone(), verified(execute), observer);
         let wrong = match &tried {
             Ok(Ran { comparison: None, .. }) => return Ok(None),
             Ok(Ran { comparison: Some(c), .. }) if c.ok => None,
@@ -278,7 +302,8 @@ impl Session {
             None => false,
         };
         let verify = execute.verify || planned.other_kernels || !known;
-        let ran = self.once(program, &request, &device, variant, verify, observer)?;
+        let execute = Execute { verify, ..execute };
+        let ran = self.once(program, &request, &device, variant, execute, observer)?;
         if let Some(path) = &self.store
             && !known
             && ran.comparison.as_ref().is_some_and(|c| c.ok)
@@ -300,14 +325,14 @@ impl Session {
         Ok(device)
     }
 
-    /// Runs kernels once, and compares their result with the interpreter's if `verify`.
+    /// Runs kernels, and compares their result with the interpreter's if `execute` says so.
     fn once(
         &self,
         program: &Program,
         request: &Request,
         device: &DeviceInfo,
         variant: Arc<Variant>,
-        verify: bool,
+        Execute { verify, repeat, .. }: Execute,
         observer: &dyn Observer,
     ) -> Result<Ran> {
         let Bound { sizes, inputs, values, warnings } = bind(program, request)?;
@@ -315,7 +340,15 @@ impl Session {
             verify.then(|| Reference::start(&program.entry, &sizes, &values, &self.limits));
         let inputs = Arc::new(inputs);
         let mut worker = self.start_worker(device, inputs.clone());
-        let answer = worker.prepare(variant.plan.clone()).and_then(|(id, _)| worker.check(id));
+        let answer = worker.prepare(variant.plan.clone()).and_then(|(id, _)| {
+            let (first, arrays) = worker.check(id)?;
+            let slow = first.device_us > SLOW.as_secs_f64() * 1e6;
+            let more = match repeat.unwrap_or(usize::from(!slow)) {
+                0 => vec![],
+                n => worker.run(id, n, Duration::MAX)?,
+            };
+            Ok(((first, more), arrays))
+        });
         let (times, arrays) = match answer {
             Ok(answer) => answer,
             Err(WorkerError::Worker(failure)) if has_no_value(&failure) => {
@@ -344,7 +377,7 @@ impl Session {
         {
             comparison = Some(wrong);
         }
-        Ok(Ran { variant, times, arrays, comparison, checked, warnings })
+        Ok(Ran { variant, times, tuned_us: None, arrays, comparison, checked, warnings })
     }
 
     /// Finds the place in the program where kernels found no value, with the interpreter. Returns the interpreter's
@@ -373,6 +406,11 @@ impl Session {
     }
 }
 
+/// Returns the same options with a comparison of the result.
+fn verified(execute: Execute) -> Execute {
+    Execute { verify: true, ..execute }
+}
+
 /// Returns whether a failure says that the program has no value on the inputs.
 fn has_no_value(failure: &Failure) -> bool {
     failure.0.iter().any(|d| d.code == Code::Eval)
@@ -386,7 +424,11 @@ fn executed(
     (device, sizes): (DeviceInfo, Sizes),
     observer: &mut dyn Observer,
 ) -> Result<Execution> {
-    let Ran { variant, times, arrays, comparison, checked, warnings } = ran;
+    let Ran { variant, times: (first, more), tuned_us, arrays, comparison, checked, warnings } =
+        ran;
+    let timed = if more.is_empty() { std::slice::from_ref(&first) } else { &more };
+    let of = |time: fn(&RunTimes) -> f64| timed.iter().map(time).collect::<Vec<_>>();
+    let median = |time| median(&of(time)).unwrap_or_default();
     if how != How::Optimized {
         for warning in &warnings {
             observer.event(&Event::Warning(warning));
@@ -406,8 +448,10 @@ fn executed(
         how,
         tuned_for,
         variant,
-        device_us: times.device_us,
-        wall_us: times.wall_us,
+        device_us: median(|t| t.device_us),
+        wall_us: median(|t| t.wall_us),
+        runs: more.len(),
+        tuned_us,
         comparison,
         checked,
         sizes,

@@ -115,7 +115,7 @@ fn an_iterate_that_keeps_the_type_is_a_loop() {
         p.run(&format!("eval {f} --size n=3 --gen xs=iota")).ok().stdout(),
         "[3]f32 [0.0, 1.0, 2.0]\n"
     );
-    let said = p.run(&format!("optimize {f} --size n=3 --device none")).ok().stdout();
+    let said = p.run(&format!("optimize {f} --size n=3 --device none --emit term")).ok().stdout();
     assert!(said.contains("foldSeq") && said.contains("iota 80"), "{said}");
 }
 

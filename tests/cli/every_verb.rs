@@ -7,8 +7,9 @@ const DATA: &str = "programs/scal.pat --size n=1000 --device portable --budget 2
 
 /// A run of each verb, in this order. `DIR` is a folder of the test's own. Later runs use the results of earlier
 /// ones.
-const RUNS: [(&str, &str); 33] = [
+const RUNS: [(&str, &str); 35] = [
     ("fuzz", "--programs 2 --seed 1 --device none"),
+    ("examples", ""),
     ("check", "programs/scal.pat"),
     ("fmt", "--check programs/scal.pat"),
     ("eval", "programs/asum.pat --size n=4 --gen xs=iota"),
@@ -43,6 +44,7 @@ const RUNS: [(&str, &str); 33] = [
     ("store gc", "--keep 1"),
     ("report", "-o DIR/page.html --no-derivations"),
     ("completions", "bash"),
+    ("man", "DIR/man"),
     // This verb takes so long that it has a test of its own, `calibrate::a_device_is_measured_and_its_model_used`.
     ("calibrate", "--help"),
 ];

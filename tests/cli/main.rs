@@ -13,6 +13,7 @@ mod egraph;
 mod emit;
 mod every_verb;
 mod explain;
+mod first_steps;
 mod futhark;
 mod fuzz;
 mod options;

@@ -160,7 +160,7 @@ fn what_extraction_dropped_is_shown_with_reasons() {
     let rejected = counts["rejected"].as_object().expect("reasons").values().map(count);
     let ranked = count(&counts["lowered"]) + count(&counts["duplicates"]) + rejected.sum::<u64>();
     assert_eq!(count(&counts["unranked"]), count(&counts["generated"]) - ranked, "{counts}");
-    assert!(p.run(args).ok().stdout().contains("terms dropped: past the beam"));
+    assert!(p.run(&format!("{args} -v")).ok().stdout().contains("terms dropped: past the beam"));
     // Both searches, without and with defaults for every operator, find one term. None of three widths divides.
     let f = p.file("own.rules", VECTORS);
     let args = format!("optimize programs/scal.pat --device none --size n=7 --rules {f},-default");

@@ -32,7 +32,7 @@ fn a_second_question_is_answered_without_a_search() {
     }
     // Text output says so too, and every stage can still be printed.
     let text = p.run(&format!("{} --budget 3", OPTIMIZE.replace("--json ", ""))).ok().stdout();
-    assert!(text.contains("\nstored     the result of a search with"), "{text}");
+    assert!(text.contains("; found in the tuning store in "), "{text}");
     for what in ["kernel", "host", "stats", "dot", "egraph", "term"] {
         let emit = format!("{} --budget 3 --emit {what}", OPTIMIZE.replace("--json ", ""));
         assert!(p.run(&emit).ok().stdout().len() > 40, "{what}");

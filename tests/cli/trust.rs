@@ -117,7 +117,7 @@ fn imports_under_the_key_of_another_program_are_refused_or_found_out() {
     let found = found.last("result");
     assert!(found["stored"].is_null());
     assert_eq!(found["candidates"]["resumed"], 0);
-    runs(&p, &format!("{g} --store {other}"), "3.0, 4.0", "store");
+    runs(&p, &format!("{g} --store {other}"), "3.0, 4.0", "from the store");
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_store_that_cannot_be_written_costs_nothing_but_its_records() {
     // An answer is not used unless all of it is there.
     let again = p.run(&format!("--json optimize {f} {DATA}")).ok().last("result");
     assert!(again["stored"].is_null());
-    runs(&p, &f, "0.0, 3.0", "store");
+    runs(&p, &f, "0.0, 3.0", "from the store");
     // A database with anything but tables is not accepted as a store.
     let other = p.path("other.sqlite").display().to_string();
     let store = p.path("store.sqlite").display().to_string();

@@ -10,12 +10,14 @@ mod error;
 mod listing;
 mod prepared;
 mod products;
+mod resident;
 mod steps;
 mod sub_group;
 
 pub use bandwidth::{Bandwidth, Figure, bandwidth};
 pub use listing::remembered_devices;
 pub use prepared::{DeviceInputs, Prepared, Progress, RunTimes, Watch};
+pub use resident::DeviceArray;
 
 use crate::device::{Capabilities, DeviceInfo, DeviceKind, select};
 use crate::diag::{Code, Diagnostic, Result};

@@ -1,7 +1,7 @@
 //! Plans with their buffers: checks, uploads, runs, times and fetches.
 
 use super::error::driver;
-use super::{Built, Bytes, Runtime, steps};
+use super::{Built, Bytes, DeviceArray, Runtime, steps};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
@@ -14,6 +14,7 @@ use opencl3::memory::{CL_MEM_READ_WRITE, ClMem};
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, cl_event};
 use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 use std::ptr;
 use std::sync::Arc;
@@ -29,8 +30,8 @@ const LAUNCHES_AHEAD: usize = 4096;
 
 /// Inputs on the device, shared by all plans that read them. Scalars stay on the host.
 pub struct DeviceInputs {
-    buffers: BTreeMap<Slot, (ScalarType, usize, Arc<Bytes>)>,
-    host: BTreeMap<Slot, HostArray>,
+    pub(super) buffers: BTreeMap<Slot, (ScalarType, usize, Arc<Bytes>)>,
+    pub(super) host: BTreeMap<Slot, HostArray>,
 }
 
 /// Times of one run of a plan.
@@ -64,9 +65,9 @@ pub enum Progress {
 /// A callback that receives the progress of a run.
 pub type Watch<'a> = Option<&'a mut dyn FnMut(Progress)>;
 
-/// A plan that is ready to run: its kernels have their arguments.
-pub struct Prepared {
-    built: Built,
+/// A plan that is ready to run: its kernels have their arguments. It owns its program or borrows it.
+pub struct Prepared<B = Built> {
+    built: B,
     /// The plan's buffers. OpenCL implementations need not retain buffers that are set as arguments (PoCL does
     /// not), so the buffers are kept here as long as the kernels.
     buffers: Vec<Arc<Bytes>>,
@@ -74,12 +75,21 @@ pub struct Prepared {
     steps: Vec<Control>,
 }
 
+/// Where a prepared plan writes its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outputs {
+    /// To buffers from the pool, which other plans write to, too.
+    Pooled,
+    /// To new buffers.
+    Own,
+}
+
 pub(super) fn internal(message: String) -> Diagnostic {
     Diagnostic::error(Code::Internal, message)
 }
 
 /// Returns the size of a buffer in bytes. An empty array takes one element, since OpenCL has no empty buffers.
-fn bytes_of(elem: ScalarType, len: usize) -> Option<usize> {
+pub(super) fn bytes_of(elem: ScalarType, len: usize) -> Option<usize> {
     len.max(1).checked_mul(elem.bytes())
 }
 
@@ -190,7 +200,7 @@ fn kernel(rt: &Runtime, program: &Program, launch: &Launch) -> Result<Kernel> {
 }
 
 impl Runtime {
-    fn allocate(&self, bytes: usize) -> Result<Arc<Bytes>> {
+    pub(super) fn allocate(&self, bytes: usize) -> Result<Arc<Bytes>> {
         // SAFETY: no host pointer is passed, so there is nothing that has to be valid or outlive the call.
         let buffer =
             unsafe { Bytes::create(&self.context, CL_MEM_READ_WRITE, bytes, ptr::null_mut()) };
@@ -198,7 +208,7 @@ impl Runtime {
         Ok(Arc::new(buffer))
     }
 
-    fn write(&self, buffer: &Bytes, data: &[u8]) -> Result<()> {
+    pub(super) fn write(&self, buffer: &Bytes, data: &[u8]) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
@@ -227,7 +237,7 @@ impl Runtime {
         Ok(())
     }
 
-    fn read(&self, buffer: &Bytes, data: &mut [u8]) -> Result<()> {
+    pub(super) fn read(&self, buffer: &Bytes, data: &mut [u8]) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
@@ -273,7 +283,18 @@ impl Runtime {
     /// prepared plans share, so outputs must be fetched before another plan runs: [`Prepared::check`] runs and
     /// fetches in one call.
     pub fn prepare(&self, built: Built, inputs: &DeviceInputs) -> Result<Prepared> {
-        let plan = built.plan.clone();
+        self.prepare_with(built, inputs, Outputs::Pooled)
+    }
+
+    /// Like [`Runtime::prepare`], with the place of the outputs.
+    pub(super) fn prepare_with<B: Borrow<Built>>(
+        &self,
+        built: B,
+        inputs: &DeviceInputs,
+        outputs: Outputs,
+    ) -> Result<Prepared<B>> {
+        let program: &Built = built.borrow();
+        let plan = program.plan.clone();
         check_memory(&plan, &self.info)?;
         let mut used: HashMap<usize, usize> = HashMap::new();
         let mut buffers = Vec::with_capacity(plan.buffers.len());
@@ -298,13 +319,17 @@ impl Runtime {
                 Role::Temp | Role::Output(_) | Role::Faults => {
                     let bytes = bytes_of(b.elem, b.len)
                         .ok_or_else(|| internal(format!("the size of `{}` overflows", b.name)))?;
+                    if outputs == Outputs::Own && matches!(b.role, Role::Output(_)) {
+                        buffers.push(self.allocate(bytes)?);
+                        continue;
+                    }
                     let k = used.entry(bytes).or_default();
                     *k += 1;
                     self.pooled(bytes, *k - 1)?
                 }
             });
         }
-        for (launch, kernel) in plan.launches.iter().zip(&built.kernels) {
+        for (launch, kernel) in plan.launches.iter().zip(&program.kernels) {
             for (i, arg) in (0u32..).zip(&launch.args) {
                 match *arg {
                     Arg::Buffer(b) => {
@@ -418,20 +443,24 @@ fn follow(event: &Event, tell: &mut dyn FnMut(Progress)) {
     }
 }
 
-impl Prepared {
+impl<B: Borrow<Built>> Prepared<B> {
+    fn built(&self) -> &Built {
+        self.built.borrow()
+    }
+
     /// Returns the plan.
     pub fn plan(&self) -> &HostPlan {
-        &self.built.plan
+        &self.built().plan
     }
 
     /// Returns the build time, in milliseconds.
     pub fn build_ms(&self) -> f64 {
-        self.built.build_ms
+        self.built().build_ms
     }
 
     /// Returns whether the program was loaded from the cache.
     pub fn cached(&self) -> bool {
-        self.built.cached
+        self.built().cached
     }
 
     /// Runs every step in order and waits for the end.
@@ -442,7 +471,7 @@ impl Prepared {
     /// Like [`Prepared::run`], but reports progress.
     pub fn run_watched(&self, rt: &Runtime, watch: Watch) -> Result<RunTimes> {
         let started = Instant::now();
-        let mut events = Vec::with_capacity(self.built.kernels.len());
+        let mut events = Vec::with_capacity(self.built().kernels.len());
         self.walk(rt, &mut |k, launch, kernel| {
             events.extend(rt.launch(launch, kernel)?.map(|event| (k, event)));
             match events.len().checked_sub(LAUNCHES_AHEAD) {
@@ -461,7 +490,7 @@ impl Prepared {
         let wall_us = started.elapsed().as_secs_f64() * 1e6;
         let us = |ns: u64| ns as f64 * 1e-3;
         let (mut first, mut last) = (u64::MAX, 0);
-        let mut kernels_us = vec![0.0; self.built.kernels.len()];
+        let mut kernels_us = vec![0.0; self.built().kernels.len()];
         for (k, event) in &events {
             let status =
                 event.command_execution_status().map_err(|e| driver(e, "running a kernel"))?;
@@ -497,7 +526,7 @@ impl Prepared {
             at += 1;
             match *step {
                 Control::Launch(k) => {
-                    let (l, kernel) = (&self.plan().launches[k], &self.built.kernels[k]);
+                    let (l, kernel) = (&self.plan().launches[k], &self.built().kernels[k]);
                     if swapped || !open.is_empty() {
                         self.bind(l, kernel, &place, &open)?;
                     }
@@ -596,6 +625,23 @@ impl Prepared {
         let times = self.run_watched(rt, watch)?;
         self.faults(rt)?;
         Ok((times, self.fetch(rt)?))
+    }
+
+    /// Runs once, and returns the buffers of the outputs in order.
+    pub(super) fn call(&self, rt: &Runtime) -> Result<(RunTimes, Vec<DeviceArray>)> {
+        let faults = self.plan().buffers.iter().zip(&self.buffers);
+        for (b, buffer) in faults.filter(|(b, _)| b.role == Role::Faults) {
+            rt.write(buffer, &vec![0; b.len * b.elem.bytes()])?;
+        }
+        let times = self.run(rt)?;
+        self.faults(rt)?;
+        let mut outputs = BTreeMap::new();
+        for (b, bytes) in self.plan().buffers.iter().zip(&self.buffers) {
+            if let Role::Output(k) = b.role {
+                outputs.insert(k, DeviceArray { ty: b.elem, len: b.len, bytes: bytes.clone() });
+            }
+        }
+        Ok((times, outputs.into_values().collect()))
     }
 
     /// Fails if the kernels reported a failed check.
