@@ -30,13 +30,15 @@ device: $(PATSAT)
 # Formatting, lints and every test.
 test: tools browser
 	cargo fmt --all -- --check
-	cargo clippy --locked --all-targets -- -D warnings
-	cargo test --locked
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo test --locked --workspace
 	target/debug/patsat rules lint
 	target/debug/patsat rules doc --check docs/rules.md $(GRAPHS)
+	$(MAKE) python
 	@if $(HAS_BROWSER); then tests/browser.sh target/debug/patsat; else echo "no Chromium: pages are not looked at"; fi
 
-# Build the Python package, install it into a fresh virtual environment, and test it there. Part of `test`.
+# Build the Python package, install it into a fresh virtual environment, and test it there. Part of `test`, which has built
+# the library with the same features.
 VENV := target/python
 python: tools
 	@python3 -c 'import ensurepip, venv' 2>/dev/null || { \

@@ -780,8 +780,7 @@ impl Search<'_> {
                 return found.dropped.add(Reason::NoGain);
             }
             Op::ToMem(Space::Local | Space::LocalAhead)
-                if self.target.least_bytes(result, self.sizes.dims)
-                    > self.target.local_bytes() =>
+                if self.target.least_bytes(result, self.sizes.dims) > self.target.local_bytes() =>
             {
                 return found.dropped.add(Reason::StageTooLarge);
             }

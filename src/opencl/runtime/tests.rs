@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lang::types::ScalarType;
-use crate::opencl::host::{HostArray, Inputs};
+use crate::opencl::host::{HostArray, Inputs, Slot};
 use crate::opencl::plan::{Arg, Buffer, Control, Launch, Role, Scalar};
 
 fn scal(n: usize, local: usize) -> HostPlan {
@@ -59,6 +59,31 @@ fn runs_checks_and_times() {
     let [kernel_us] = times.kernels_us[..] else { panic!("one kernel: {times:?}") };
     assert!(0.0 < kernel_us && kernel_us <= times.device_us + 1.0);
     assert!(times.device_us < times.wall_us + 1000.0);
+}
+
+#[test]
+fn arrays_stay_on_the_device() {
+    let rt = Runtime::open(None).expect("it opens");
+    let built = rt.build(&Arc::new(scal(1024, 64))).expect("it compiles");
+    let x = Slot { param: "x".into(), component: 0 };
+    let mut arrays = vec![rt.put(&inputs(1024).0[&x]).expect("there is memory")];
+    let factor = Slot { param: "a".into(), component: 0 };
+    let two = rt.put(&HostArray::from_slice(&[2.0f32])).expect("there is memory");
+    for _ in 0..3 {
+        let mut given = rt.upload(&Inputs::default()).expect("there is memory");
+        rt.add(&mut given, x.clone(), arrays.last().expect("one")).expect("it is there");
+        rt.add(&mut given, factor.clone(), &two).expect("it is there");
+        arrays.extend(rt.call(&built, &given).expect("it runs").1);
+    }
+    // Neither the arguments nor earlier results are changed by a call.
+    for (array, power) in arrays.iter().zip([1.0, 2.0, 4.0, 8.0f32]) {
+        let ys = rt.get(array).expect("it is read").to_vec::<f32>().expect("floats");
+        assert!(ys.iter().enumerate().all(|(i, y)| *y == power * i as f32));
+    }
+    let other = rt.put(&HostArray::from_slice(&[1.0f32; 3])).expect("there is memory");
+    let mut given = rt.upload(&inputs(1024)).expect("there is memory");
+    rt.add(&mut given, x, &other).expect("it is there");
+    assert_eq!(rt.call(&built, &given).map(drop).unwrap_err().0[0].code, Code::InputShape);
 }
 
 #[test]
