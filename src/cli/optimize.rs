@@ -129,7 +129,7 @@ fn one(
     }
     if args.emit.is_empty() {
         report::optimized(&optimized, (args.verbose, args.top), out)?;
-        if let Some(store) = &session.store {
+        if let Some(store) = session.store.as_ref().filter(|_| optimized.best.summary.is_some()) {
             report::line("stored", &store.display().to_string(), out)?;
         }
         if let Some(output) = plan {
