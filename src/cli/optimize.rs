@@ -74,9 +74,11 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         Some(_) => vec![args.data.request(&program, Some(Generator::Normal))?],
         None => args.data.requests(&program, Some(&Generator::Normal))?,
     };
-    // All sizes are checked before the first search.
-    for request in &requests {
-        program.elaborate(&sizes(&program, request)?)?;
+    // All sizes are checked before the first search of several.
+    if requests.len() > 1 {
+        for request in &requests {
+            program.placed(program.elaborate(&sizes(&program, request)?))?;
+        }
     }
     let inputs = [vec![PathBuf::from(&program.source.name)], args.data.files()].concat();
     let plan = args.output.as_ref();
