@@ -133,9 +133,14 @@ def devices() -> list[Device]:
 
 
 @cache
+def _numbered(number: int) -> _patsat.Device:
+    return _called(_patsat.Device, f"#{number}")
+
+
+@cache
 def _opened(selector: str | None) -> _patsat.Device:
-    """Opens a device; programs on the same device share it, and so their arrays."""
-    return _called(_patsat.Device, selector)
+    """Opens a device, once for all selectors that mean it: programs on it share their arrays."""
+    return _numbered(_called(_patsat.find, selector))
 
 
 def _selector(device: str | Device | None) -> str | None:
@@ -185,8 +190,7 @@ class Array:
         return self._copy
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        array = self.numpy()
-        return array if dtype is None and not copy else np.array(array, dtype=dtype)
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -232,8 +236,10 @@ def _argument(value: Argument) -> Any:
         return value._raw
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
-    if isinstance(value, (int, float)):
-        return repr(value)
+    if isinstance(value, (int, np.integer)):
+        return repr(int(value))
+    if isinstance(value, (float, np.floating)):
+        return repr(float(value))
     return _host(np.asarray(value))
 
 
@@ -245,7 +251,6 @@ class Optimized:
     sizes: Mapping[str, int]
     device: str
     cost_model: str
-    float: str
     median_us: float | None
     spread_us: float | None
     predicted_us: float
@@ -346,6 +351,8 @@ class Program:
         Sizes that do not follow from the shapes of arrays are given by name. Returns an array on the device, or a
         tuple of the components of a result that is a tuple.
         """
+        if self._selector == "none":
+            raise ValueError("compiled for no device: `optimize` predicts, `interpret` runs the interpreter")
         device = _opened(self._selector)
         given = [_argument(a) for a in arguments]
         outputs, about = _called(self._raw.call, device, given, sizes)

@@ -78,7 +78,7 @@ impl Observer for Told {
     }
 }
 
-/// A device that this process has opened.
+/// A device that this process has opened. Whoever locks a program and its device locks the program first.
 #[pyclass(frozen)]
 struct Device {
     runtime: Mutex<Runtime>,
@@ -91,12 +91,6 @@ impl Device {
     fn new(py: Python, selector: Option<String>) -> PyResult<Device> {
         let opened = py.detach(|| Runtime::open(selector.as_deref()));
         Ok(Device { runtime: Mutex::new(opened.map_err(|e| raised(&e))?) })
-    }
-
-    /// Describes the device, as JSON.
-    fn describe(&self) -> String {
-        let runtime = lock(&self.runtime);
-        described(runtime.info()).to_string()
     }
 
     /// Copies an array to the device.
@@ -165,12 +159,32 @@ enum Value {
 }
 
 impl Value {
-    fn argument(self) -> PyResult<Argument> {
+    /// Returns an argument of a program on a device.
+    fn argument(self, device: &Py<Device>) -> PyResult<Argument> {
         Ok(match self {
-            Value::Device(array) => Argument::Device(array.get().resident.clone()),
+            Value::Device(array) if array.get().device.is(device) => {
+                Argument::Device(array.get().resident.clone())
+            }
+            Value::Device(_) => {
+                let text = "an argument is on another device; `numpy()` copies it to the host";
+                return Err(PyValueError::new_err(text));
+            }
             Value::Text(text) => Argument::Text(text),
             Value::Host(ty, shape, data) => Argument::Host(host(&ty, shape, data)?),
         })
+    }
+
+    /// Returns an argument for the interpreter.
+    fn on_host(self, py: Python) -> PyResult<Argument> {
+        match self {
+            Value::Device(array) => {
+                let array = array.get();
+                let got = py.detach(|| array.resident.get(&lock(&array.device.get().runtime)));
+                got.map(Argument::Host).map_err(|e| raised(&e))
+            }
+            Value::Text(text) => Ok(Argument::Text(text)),
+            Value::Host(ty, shape, data) => Ok(Argument::Host(host(&ty, shape, data)?)),
+        }
     }
 }
 
@@ -244,16 +258,19 @@ impl Function {
     }
 
     /// Returns the entry's name, its parameters, its sizes, and the number of arrays in its result, as JSON.
-    fn signature(&self) -> String {
-        let loaded = lock(&self.loaded);
-        let entry = &loaded.program.entry;
-        let params = entry.params.iter().map(|p| json!({"name": p.name, "type": p.ty.to_string()}));
-        json!({
-            "name": entry.name, "params": params.collect::<Vec<_>>(), "sizes": entry.sizes,
-            "type": entry.body.ty.to_string(), "results": loaded.program.results(),
-            "text": loaded.program.source.text,
+    fn signature(&self, py: Python) -> String {
+        py.detach(|| {
+            let loaded = lock(&self.loaded);
+            let entry = &loaded.program.entry;
+            let params = entry.params.iter();
+            let params = params.map(|p| json!({"name": p.name, "type": p.ty.to_string()}));
+            json!({
+                "name": entry.name, "params": params.collect::<Vec<_>>(), "sizes": entry.sizes,
+                "type": entry.body.ty.to_string(), "results": loaded.program.results(),
+                "text": loaded.program.source.text,
+            })
+            .to_string()
         })
-        .to_string()
     }
 
     /// Calls the program. Returns the arrays of its result, and a description as JSON.
@@ -264,12 +281,13 @@ impl Function {
         arguments: Vec<Value>,
         sizes: Sizes,
     ) -> PyResult<(Vec<Array>, String)> {
-        let arguments: Vec<_> =
-            arguments.into_iter().map(Value::argument).collect::<PyResult<_>>()?;
+        let arguments = arguments.into_iter().map(|value| value.argument(&device));
+        let arguments: Vec<_> = arguments.collect::<PyResult<_>>()?;
         let mut told = Told { function: None, error: Mutex::new(None) };
         let called = py.detach(|| {
+            let mut loaded = lock(&self.loaded);
             let runtime = lock(&device.get().runtime);
-            lock(&self.loaded).call(&runtime, sizes.into_iter().collect(), arguments, &mut told)
+            loaded.call(&runtime, sizes.into_iter().collect(), arguments, &mut told)
         });
         told.raised()?;
         let called = called.map_err(|e| raised(&e))?;
@@ -315,17 +333,8 @@ impl Function {
         arguments: Vec<Value>,
         sizes: Sizes,
     ) -> PyResult<Vec<Parts<'py>>> {
-        let arguments: Vec<_> = arguments
-            .into_iter()
-            .map(|value| match value {
-                Value::Device(array) => {
-                    let array = array.get();
-                    let got = py.detach(|| array.resident.get(&lock(&array.device.get().runtime)));
-                    got.map(Argument::Host).map_err(|e| raised(&e))
-                }
-                other => other.argument(),
-            })
-            .collect::<PyResult<_>>()?;
+        let arguments = arguments.into_iter().map(|value| value.on_host(py));
+        let arguments: Vec<_> = arguments.collect::<PyResult<_>>()?;
         let arrays = py.detach(|| {
             let loaded = lock(&self.loaded);
             let request =
@@ -338,6 +347,16 @@ impl Function {
             .map(|a| (a.data.ty().name(), a.shape, PyBytes::new(py, a.data.bytes())));
         Ok(all.collect())
     }
+}
+
+/// Returns the number of the device that a selector means.
+#[pyfunction]
+fn find(py: Python, selector: Option<&str>) -> PyResult<usize> {
+    let found = py.detach(|| {
+        let all = patsat::opencl::runtime::devices()?;
+        patsat::device::select(&all, selector).map(|info| info.index)
+    });
+    found.map_err(|e| raised(&e))
 }
 
 /// Lists the devices, as JSON.
@@ -373,6 +392,7 @@ fn _patsat(module: &Bound<PyModule>) -> PyResult<()> {
     module.add_class::<Array>()?;
     module.add_class::<Function>()?;
     module.add_function(wrap_pyfunction!(devices, module)?)?;
+    module.add_function(wrap_pyfunction!(find, module)?)?;
     module.add_function(wrap_pyfunction!(default_store, module)?)?;
     module.add_function(wrap_pyfunction!(worker, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;

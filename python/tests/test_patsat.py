@@ -64,6 +64,39 @@ def test_arrays_stay_on_the_device():
     assert list(shift(total, first)) == [40, 42, 44, 46, 48]
 
 
+def test_a_search_in_a_call_uses_its_arrays():
+    xs = patsat.put(np.arange(1000, dtype=np.float32), DEVICE)
+    pick = compiled("entry pick [n] (is: [n]i32) (xs: [n]f32) : [n]f32 = map (\\i -> xs[i]) is", budget=2)
+    order = patsat.put(np.arange(999, -1, -1, dtype=np.int32), DEVICE)
+    assert list(pick(order, xs)[:3]) == [999, 998, 997]
+
+
+def test_a_device_is_opened_once():
+    # The first device, by another name.
+    xs = patsat.put(np.ones(3, np.float32))
+    number = next(d.index for d in patsat.devices() if "Portable" in d.platform)
+    assert patsat._opened(f"#{number}") is patsat._opened(DEVICE)
+    scale = compiled("entry scale [n] (a: f32) (xs: [n]f32) : [n]f32 = map (* a) xs")
+    ours = patsat.put(np.ones(3, np.float32), f"#{number}")
+    for a in (3, 3.0, np.float64(3), np.float32(3), np.int64(3)):
+        assert list(scale(a, ours)) == [3, 3, 3]
+    assert np.isinf(scale(float("inf"), ours)[0])
+    # Arrays of another device are refused.
+    raw = patsat._patsat.Device(f"#{number}").put("f32", [3], xs.numpy().tobytes())
+    with pytest.raises(ValueError, match="on another device"):
+        scale(3, patsat.Array(raw))
+    assert list(scale.interpret(3, patsat.Array(raw))) == [3, 3, 3]
+    assert np.asarray(ours, dtype=np.float64).dtype == np.float64
+
+
+def test_a_search_and_calls_at_the_same_time():
+    asum = compiled("entry asum [n] (xs: [n]f32) : f32 = reduce (+) 0 (map abs xs)")
+    xs = np.full(5000, -1, np.float32)
+    calls = []
+    asum.optimize(n=5000, budget=3, progress=lambda event: calls.append(asum.submit(xs)))
+    assert calls and {float(call.result(timeout=120)) for call in calls} == {5000}
+
+
 def test_tuples_scalars_and_sizes():
     text = "entry f [n] (k: i64) (a: f32) (b: bool) (xs: [n]f32) : ([k]f32, f32) =\n"
     text += "  (map (\\i -> a * f32.i64 i) (iota k), if b then reduce max 0 xs else a)"
@@ -106,6 +139,9 @@ def test_the_store_is_used(tmp_path):
 def test_predictions_need_no_device():
     found = patsat.compile(PROGRAMS / "dot.pat", device="none", store=False).optimize(n=1 << 20)
     assert found.median_us is None and found.time_us == found.predicted_us > 0
+    dot = patsat.compile(PROGRAMS / "dot.pat", device="none", store=False)
+    with pytest.raises(ValueError, match="compiled for no device"):
+        dot(np.ones(2, np.float32), np.ones(2, np.float32))
 
 
 def test_errors():

@@ -15,6 +15,7 @@ use crate::session::{
 use crate::tune::store::{Store, default_path};
 use crate::tune::worker::Worker;
 use clap::Args;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,38 +81,23 @@ impl DataArgs {
         names.map(|name| name.split('.').next().unwrap_or(name)).collect()
     }
 
-    /// Returns a request for each combination of the sizes; see [`DataArgs::request`].
-    pub fn requests(&self, program: &Program, default: Option<&Generator>) -> Result<Vec<Request>> {
-        let mut all = vec![vec![]];
-        for (name, values) in &self.sizes {
-            let with = |sizes: &Vec<(String, Vec<u64>)>| -> Vec<_> {
-                let one = |n: &u64| [&sizes[..], &[(name.clone(), vec![*n])]].concat();
-                values.iter().map(one).collect()
-            };
-            all = all.iter().flat_map(with).collect();
+    /// Reads the files and makes the request for a program. `default` generates the values that are not given.
+    pub fn request(&self, program: &Program, default: Option<Generator>) -> Result<Request> {
+        let several = self.sizes.iter().find(|(_, values)| values.len() > 1);
+        if let Some((name, values)) = several {
+            let text = format!("`{name}` has {} values", values.len());
+            let d = Diagnostic::error(Code::Usage, text);
+            return Err(d.help("only `optimize` without `-o` takes several sizes at once").into());
         }
-        let request = |sizes| DataArgs { sizes, ..self.clone() }.request(program, default.cloned());
-        all.into_iter().map(request).collect()
+        Ok(self.requests(program, default)?.swap_remove(0))
     }
 
-    /// Reads the files and makes a request for a program. `default` generates the values that are not given.
-    pub fn request(&self, program: &Program, default: Option<Generator>) -> Result<Request> {
+    /// As [`DataArgs::request`], with a request for each combination of the sizes.
+    pub fn requests(&self, program: &Program, default: Option<Generator>) -> Result<Vec<Request>> {
         let mut request = Request { default, seed: self.seed, ..Request::default() };
         let twice = |name: &str| -> Diagnostic {
             Diagnostic::error(Code::Usage, format!("`{name}` is given twice"))
         };
-        for (name, values) in &self.sizes {
-            let [n] = &values[..] else {
-                let text = format!("`{name}` has {} values", values.len());
-                let d = Diagnostic::error(Code::Usage, text);
-                return Err(d
-                    .help("only `optimize` without `-o` takes several sizes at once")
-                    .into());
-            };
-            if request.sizes.insert(name.clone(), *n).is_some_and(|old| old != *n) {
-                return Err(twice(name).into());
-            }
-        }
         let mut add = |name: &String, given: Given| match request.values.insert(name.clone(), given)
         {
             Some(_) => Err(twice(name)),
@@ -130,7 +116,19 @@ impl DataArgs {
             let values = futhark::read(file)?;
             request.in_order(program, values, &file.display().to_string())?;
         }
-        Ok(request)
+        let mut all = vec![request];
+        for (name, values) in &self.sizes {
+            let with = |request: &Request, n: u64| -> Result<Request> {
+                let mut request = request.clone();
+                match request.sizes.insert(name.clone(), n) {
+                    Some(old) if old != n => Err(twice(name).into()),
+                    _ => Ok(request),
+                }
+            };
+            let each = |request| values.iter().map(move |n| with(request, *n));
+            all = all.iter().flat_map(each).collect::<Result<_>>()?;
+        }
+        Ok(all)
     }
 }
 
@@ -197,7 +195,7 @@ pub struct SessionArgs {
     pub max_saturation: Option<Duration>,
     /// Extraction: how many skeletons are kept for each class and context [default: 10].
     #[arg(long, value_name = "N", help_heading = LIMITS)]
-    pub beam: Option<usize>,
+    pub beam: Option<NonZeroUsize>,
     /// How many candidates are measured; with 0, the cost model alone ranks them [default: 40].
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub budget: Option<usize>,
@@ -280,6 +278,9 @@ impl clap::ValueEnum for StrategyArg {
 /// Options that decide which candidates are measured.
 pub const SEARCH: [&str; 4] = ["--budget", "--strategy", "--search-seed", "--anew"];
 
+/// Options that limit how a program is rewritten.
+pub const REWRITING: [&str; 4] = ["--max-nodes", "--max-iterations", "--max-saturation", "--beam"];
+
 /// Options that decide how candidates are run and where measurements are kept.
 pub const MEASURING: [&str; 3] = ["--build-timeout", "--run-timeout", "--store"];
 
@@ -307,6 +308,10 @@ impl SessionArgs {
             ("--run-timeout", self.run_timeout.is_some()),
             ("--store", self.store.is_some()),
             ("--no-store", self.no_store),
+            ("--max-nodes", self.max_nodes.is_some()),
+            ("--max-iterations", self.max_iterations.is_some()),
+            ("--max-saturation", self.max_saturation.is_some()),
+            ("--beam", self.beam.is_some()),
             ("--rules", !self.rules.is_empty()),
             ("--trust-rules", self.trust_rules),
             ("--trust-laws", self.trust_laws),
@@ -348,7 +353,8 @@ impl SessionArgs {
         limits.nodes = self.max_nodes.unwrap_or(limits.nodes);
         limits.iterations = self.max_iterations.unwrap_or(limits.iterations);
         limits.saturation_time = self.max_saturation.or(limits.saturation_time);
-        limits.skeletons_per_class = self.beam.unwrap_or(limits.skeletons_per_class).max(1);
+        limits.skeletons_per_class =
+            self.beam.map_or(limits.skeletons_per_class, NonZeroUsize::get);
         let store = if self.no_store { None } else { store_path(self.store.as_ref()) };
         let worker = Worker::own_executable()?;
         let rules = rule_set(&self.rules, float)?;

@@ -1,6 +1,6 @@
 //! `patsat emit`: writes kernels with host programs into a directory.
 
-use super::args::{DataArgs, MEASURING, SEARCH, SessionArgs, plan, program};
+use super::args::{DataArgs, MEASURING, REWRITING, SEARCH, SessionArgs, plan, program};
 use super::interrupt;
 use super::optimize::start;
 use super::out::{Done, Out, Stop};
@@ -39,7 +39,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let mut session = args.session.session()?;
     if args.plan.is_some() {
         let why = "with `--plan` no kernels are searched for";
-        args.session.refuse(&[&SEARCH[..], &MEASURING[..]].concat(), why)?;
+        args.session.refuse(&[&SEARCH[..], &REWRITING, &MEASURING].concat(), why)?;
     } else {
         args.session.refuse_unmeasured(&session.device)?;
     }

@@ -3,7 +3,7 @@
 use super::out::{Done, Out};
 use super::output::{ForceArg, Output};
 use crate::diag::{Code, Diagnostic};
-use crate::lang::nearest;
+use crate::lang::meant;
 use crate::session::examples::Example;
 use crate::session::files::Kind;
 use comfy_table::{Table, presets};
@@ -27,10 +27,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let Some(name) = &args.name else { return list(out) };
     let Some(example) = Example::all().find(|e| e.name == name) else {
         let text = format!("there is no example `{name}`");
-        let mut d = Diagnostic::error(Code::UnknownName, text);
-        if let Some(near) = nearest(name, Example::all().map(|e| e.name)) {
-            d = d.help(format!("did you mean `{near}`?"));
-        }
+        let d = Diagnostic::error(Code::UnknownName, text);
+        let d = meant(d, name, Example::all().map(|e| e.name));
         return Err(d.help("`patsat examples` lists them").into());
     };
     out.event("example", json!({"name": example.name, "text": example.text}))?;

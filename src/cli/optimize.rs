@@ -72,7 +72,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     // Only the check depends on the data, so missing inputs are generated.
     let requests = match args.output {
         Some(_) => vec![args.data.request(&program, Some(Generator::Normal))?],
-        None => args.data.requests(&program, Some(&Generator::Normal))?,
+        None => args.data.requests(&program, Some(Generator::Normal))?,
     };
     // All sizes are checked before the first search of several.
     if requests.len() > 1 {
@@ -170,17 +170,9 @@ fn one(
     Ok(())
 }
 
-/// Options of `optimize` that `run` does not have, and whether a value follows. Sizes are written anew.
-const OWN: [(&str, bool); 8] = [
-    ("--size", true),
-    ("--top", true),
-    ("--emit", true),
-    ("--output", true),
-    ("-o", true),
-    ("--force", false),
-    ("--verbose", false),
-    ("-v", false),
-];
+/// Options of a report that the next command does not have, and whether a value follows. Sizes are written anew.
+const OWN: [(&str, bool); 5] =
+    [("--size", true), ("--top", true), ("--force", false), ("--verbose", false), ("-v", false)];
 
 /// Returns the command that a user would run next, with the options of this one: to use the kernels, or to see them.
 fn next(args: &Args, program: &Program, optimized: &Optimized, plan: Option<&Output>) -> String {
@@ -197,10 +189,7 @@ fn next(args: &Args, program: &Program, optimized: &Optimized, plan: Option<&Out
         match own {
             Some((name, true)) if word == *name => drop(words.next()),
             Some(_) => {}
-            None if word.contains([' ', '$', '*', '\'', '"', '\\']) => {
-                kept.push(format!("{word:?}"));
-            }
-            None => kept.push(word),
+            None => kept.push(quoted(&word)),
         }
     }
     let measured = optimized.best.summary.is_some();
@@ -215,6 +204,15 @@ fn next(args: &Args, program: &Program, optimized: &Optimized, plan: Option<&Out
         kept.push("--emit kernel".into());
     }
     format!("patsat {}", kept.join(" "))
+}
+
+/// Returns a word as a shell reads it: in quotes if it has characters that mean something to a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_=./:,+%@#~^".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 /// Returns the fields of the JSON line `start`.
@@ -304,4 +302,18 @@ fn stats_of_nothing(
     let drawn = extract::draw(&graph.saturated, &graph.program.env, device, model, limits)?;
     let counts = [drawn.terms, drawn.skeletons(), drawn.candidates.len()];
     stats(&graph.saturated.report, counts, &drawn.dropped.told())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("--size"), "--size");
+        assert_eq!(quoted("programs/asum.pat:asum"), "programs/asum.pat:asum");
+        assert_eq!(quoted("--gen=k=uniform:0..2*n"), "'--gen=k=uniform:0..2*n'");
+        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+        assert_eq!(quoted(""), "''");
+    }
 }

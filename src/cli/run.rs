@@ -1,6 +1,6 @@
 //! `patsat run`: runs a program on a device.
 
-use super::args::{DataArgs, SEARCH, SessionArgs, plan, program};
+use super::args::{DataArgs, REWRITING, SEARCH, SessionArgs, plan, program};
 use super::interrupt;
 use super::optimize;
 use super::out::{Done, Out, Stop};
@@ -49,14 +49,15 @@ pub struct Args {
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let session = args.session.session()?;
     if args.no_rewrite {
-        let unread = [&SEARCH[..], &["--store", "--rules", "--trust-rules", "--trust-laws"]];
+        let unread =
+            [&SEARCH[..], &REWRITING, &["--store", "--rules", "--trust-rules", "--trust-laws"]];
         let why =
             "with `--no-rewrite` the program is not rewritten, and no kernels are searched for";
         args.session.refuse(&unread.concat(), why)?;
     }
     if args.plan.is_some() {
         let why = "with `--plan` no kernels are searched for";
-        args.session.refuse(&SEARCH, why)?;
+        args.session.refuse(&[&SEARCH[..], &REWRITING].concat(), why)?;
     }
     let program = program(&args.program, &session.rules)?;
     let plan = args.plan.as_deref().map(plan).transpose()?;

@@ -176,7 +176,8 @@ fn kept(all: Vec<Rc<Choice>>, keep: usize, share: f64) -> Vec<Rc<Choice>> {
     )]
     let part = |share: f64| (keep as f64 * share) as usize;
     let (for_tiled, for_plain) = (part(share), part(1.0 - share));
-    let (of_tiled, of_plain) = match (tiled.len() < for_tiled, plain.len() < for_plain) {
+    // A beam of one has a share of none for either.
+    let (of_tiled, of_plain) = match (tiled.len() <= for_tiled, plain.len() <= for_plain) {
         (true, _) => (tiled.len(), keep - tiled.len()),
         (false, true) => (keep - plain.len(), plain.len()),
         (false, false) => (keep - for_plain, for_plain),

@@ -19,7 +19,7 @@ pub mod types;
 
 pub use check::{FreshSizes, check, check_entry, check_entry_general, functions};
 pub use fmt::format;
-pub use naming::{distance, nearest};
+pub use naming::{distance, meant};
 
 #[cfg(test)]
 mod tests;

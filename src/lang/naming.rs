@@ -18,6 +18,15 @@ pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&
         .map(|(_, k)| k)
 }
 
+/// Adds the known name that is probably meant to an error about an unknown one, if there is a similar one.
+#[must_use]
+pub fn meant<'n>(d: Diagnostic, name: &str, known: impl Iterator<Item = &'n str>) -> Diagnostic {
+    match nearest(name, known) {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None => d,
+    }
+}
+
 /// Returns the edit distance of two words, ignoring case. Two letters in the wrong order are one mistake.
 pub fn distance(a: &str, b: &str) -> usize {
     strsim::osa_distance(&a.to_lowercase(), &b.to_lowercase())

@@ -34,8 +34,10 @@ pub(super) struct Arguments {
     pub sizes: Sizes,
     /// The values.
     pub values: Vec<(Slot, Element)>,
-    /// The same values as a request. Arrays on the device have no elements there.
+    /// The same values as a request. Arrays on the device have no elements there: see `on_device`.
     pub request: Request,
+    /// The arrays on the device, by the name that they have in the request.
+    pub on_device: OnDevice,
 }
 
 /// Returns arguments as a request. Arrays on the device have no elements there.
@@ -47,7 +49,7 @@ pub fn request_of(program: &Program, sizes: Sizes, arguments: Vec<Argument>) -> 
 }
 
 /// Arrays on the device, by the name of their parameter, each with its origin for messages.
-type OnDevice = BTreeMap<String, (DeviceArray, String)>;
+pub(super) type OnDevice = BTreeMap<String, (Resident, String)>;
 
 /// Returns arguments by name.
 fn named(program: &Program, sizes: Sizes, arguments: Vec<Argument>) -> Result<(Request, OnDevice)> {
@@ -69,7 +71,7 @@ fn named(program: &Program, sizes: Sizes, arguments: Vec<Argument>) -> Result<(R
             Argument::Text(text) => Given::Text(text),
             Argument::Device(resident) => {
                 let given = Given::Array(outline(&resident)?, from.clone());
-                on_device.insert(name.clone(), (resident.array, from));
+                on_device.insert(name.clone(), (resident, from));
                 given
             }
         };
@@ -100,17 +102,17 @@ pub(super) fn bind_arguments(
         let label = format!("{param}.{}", slot.param.label(component));
         let device = on_device.get(&param).or_else(|| on_device.get(&label));
         let element = match device {
-            Some((array, from)) if array.ty() != slot.ty => {
-                return Err(slot.wrong_type(program, from, array.ty()).into());
+            Some((resident, from)) if resident.array.ty() != slot.ty => {
+                return Err(slot.wrong_type(program, from, resident.array.ty()).into());
             }
-            Some((array, _)) => Element::Device(array.clone()),
+            Some((resident, _)) => Element::Device(resident.array.clone()),
             None => Element::Host(fill(program, slot, &sizes, 0, &mut |_, _| {
                 Err(Diagnostic::error(Code::Internal, "a value is generated").into())
             })?),
         };
         values.push((Slot { param, component }, element));
     }
-    Ok(Arguments { sizes, values, request })
+    Ok(Arguments { sizes, values, request, on_device })
 }
 
 /// Returns an array of the same shape without elements, of which only the shape and the type are looked at.

@@ -53,7 +53,7 @@ impl Kind {
         match self {
             Kind::Array => head.starts_with(b"\x93NUMPY"),
             Kind::Values => super::futhark::begins(head),
-            Kind::Program => has("entry "),
+            Kind::Program => head.starts_with(b"entry ") || has("\nentry "),
             Kind::Plan => head.starts_with(super::plan::HEAD.as_bytes()),
             Kind::CostModel => has("schema_version"),
             Kind::Page => head.starts_with(b"<!DOCTYPE html>"),

@@ -10,7 +10,7 @@ use super::program::{Program, Sizes, components};
 use crate::calculus::interp;
 use crate::calculus::value::Value;
 use crate::diag::{Code, Diagnostic, Failure, Result, Span};
-use crate::lang::nearest;
+use crate::lang::meant;
 use crate::lang::size::{EXACT, Size, SizeError};
 use crate::lang::typed::Param;
 use crate::lang::types::{ScalarType, Type};
@@ -169,7 +169,7 @@ pub(super) fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> 
             let d = Diagnostic::error(Code::UnknownName, text);
             let d = d.at(&program.source, entry.span, "");
             let d = d.note(format!("its sizes: {}", list(&entry.sizes)));
-            return Err(meant(d, name, &entry.sizes.iter().collect::<Vec<_>>()).into());
+            return Err(meant(d, name, entry.sizes.iter().map(String::as_str)).into());
         };
         if i64::try_from(value).is_err() {
             let text = format!("the size `{name}` is {value}, more than any array can have");
@@ -499,19 +499,11 @@ fn known(program: &Program, name: &str) -> Result<()> {
     let d = Diagnostic::error(Code::UnknownName, text)
         .at(&program.source, program.entry.span, "")
         .note(format!("its parameters: {}", list(&names)));
-    let d = meant(d, name, &names);
+    let d = meant(d, name, names.iter().map(|n| n.as_str()));
     Err(match program.entry.sizes.iter().any(|size| size == name) {
         true => d.help(format!("it is a size: give it with `--size {name}=N`")).into(),
         false => d.into(),
     })
-}
-
-/// Adds the name that is probably meant to an error about an unknown one.
-fn meant(d: Diagnostic, name: &str, names: &[&String]) -> Diagnostic {
-    match nearest(name, names.iter().map(|n| n.as_str())) {
-        Some(near) => d.help(format!("did you mean `{near}`?")),
-        None => d,
-    }
 }
 
 fn missing(program: &Program, param: &Param, count: usize, component: usize) -> Diagnostic {

@@ -2,7 +2,7 @@
 //! on the device between calls.
 
 use super::arguments::{Argument, Element, bind_arguments};
-use super::inputs::Request;
+use super::inputs::{Given, Request};
 use super::npy::NpyArray;
 use super::optimize::Optimized;
 use super::program::{Program, Sizes};
@@ -128,7 +128,11 @@ impl Loaded {
         }
         let key = key(&bound.sizes);
         if !self.built.contains_key(&key) {
-            let request = Request { sizes: bound.sizes.clone(), ..bound.request };
+            let mut request = Request { sizes: bound.sizes.clone(), ..bound.request };
+            // Candidates run in another process, which has no arrays of this one.
+            for (name, (resident, from)) in bound.on_device {
+                request.values.insert(name, Given::Array(resident.get(runtime)?, from));
+            }
             let info = runtime.info();
             let variant =
                 self.session.kernels(&self.program, &request, &bound.sizes, info, observer)?;

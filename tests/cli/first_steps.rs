@@ -15,7 +15,7 @@ fn examples_are_listed_and_written() {
     p.run(&format!("check {file}")).ok();
     // Another program may be replaced, other files may not.
     p.run(&format!("examples dot -o {file}")).ok();
-    let other = p.file("notes.txt", "keep this\n");
+    let other = p.file("notes.txt", "the entry point is elsewhere\n");
     p.run(&format!("examples dot -o {other}")).fails("E0908", 9);
     let said = p.run("examples gem").fails("E0201", 3).stderr();
     assert!(said.contains("did you mean `gemm`?") || said.contains("`gemv`"), "{said}");
@@ -119,6 +119,31 @@ fn the_device_may_be_in_the_environment() {
     let ran = command.env("PATSAT_DEVICE", "none").env("PATSAT_COST_MODEL", "nvidia-h200").output();
     let ran = super::Ran(ran.expect("patsat runs")).ok();
     assert_eq!(ran.last("result")["cost_model"], "nvidia-h200");
-    let wider = p.run("optimize programs/asum.pat --size n=64 --device none --max-nodes 500");
-    assert!(wider.ok().stderr().contains("W0703"));
+}
+
+#[test]
+fn limits_are_options() {
+    let p = Place::new();
+    let args = "optimize programs/asum.pat --size n=64 --device none";
+    assert!(p.run(&format!("{args} --max-nodes 500")).ok().stderr().contains("W0703"));
+    assert!(p.run(&format!("{args} --max-iterations 2")).ok().stderr().contains("W0703"));
+    let skeletons = |beam: &str| {
+        let result = p.run(&format!("--json {args} {beam}")).ok().last("result");
+        result["candidates"]["skeletons"].as_u64().expect("a count")
+    };
+    assert!(skeletons("--beam 1") < skeletons(""));
+    assert_eq!(p.run(&format!("{args} --beam 0")).0.status.code(), Some(2));
+    let written = "run programs/scal.pat --no-rewrite --size n=4 --gen xs=iota --arg alpha=1";
+    let said = p.run(&format!("{written} --beam 3")).fails("E0903", 2).stderr();
+    assert!(said.contains("`--beam` has no effect"), "{said}");
+}
+
+#[test]
+fn an_answer_of_other_limits_is_not_taken() {
+    let p = Place::new();
+    let args = "--json optimize programs/scal.pat --size n=4096 --device portable --budget 1";
+    p.run(args).ok();
+    assert!(p.run(args).ok().last("result")["stored"].is_object());
+    let other = p.run(&format!("{args} --beam 2")).ok().last("result");
+    assert!(other["stored"].is_null());
 }

@@ -13,7 +13,7 @@ use crate::lang::ast::{
 };
 use crate::lang::foreign;
 use crate::lang::lexer::Number;
-use crate::lang::naming::nearest;
+use crate::lang::naming::{meant, nearest};
 use crate::lang::prelude;
 use crate::lang::size::Size;
 use crate::lang::typed::{ScalarOp, VarId};
@@ -814,11 +814,7 @@ impl<'a> Checker<'a> {
             && !self.decls.contains_key(name.as_str())
         {
             let d = self.error(Code::UnknownName, format!("no size is called `{name}`"), e.span);
-            let d = match nearest(name, env.names().into_iter()) {
-                Some(near) => d.help(format!("did you mean `{near}`?")),
-                None => d,
-            };
-            return Err(d
+            return Err(meant(d, name, env.names().into_iter())
                 .help(format!("bind it behind the name of the definition: `[{name}]`"))
                 .into());
         }

@@ -23,7 +23,7 @@ mod updates;
 mod uses;
 
 use super::ast::{Decl, File, PatKind};
-use super::naming::nearest;
+use super::naming::meant;
 use super::parser;
 use super::size::Size;
 use super::typed::Entry;
@@ -165,10 +165,7 @@ fn find_entry<'f>(source: &Arc<Source>, file: &'f File, name: Option<&str>) -> R
                 Err(if is_def {
                     d.help(format!("`{name}` is a `def`; mark it with `entry`")).into()
                 } else {
-                    match nearest(name, listed.iter().copied()) {
-                        Some(near) => d.help(format!("did you mean `{near}`?")).into(),
-                        None => d.into(),
-                    }
+                    meant(d, name, listed.iter().copied()).into()
                 })
             }
         },

@@ -7,7 +7,7 @@ use super::infer::{Class, Ty};
 use super::ir::{Node, NodeKind};
 use crate::diag::{Code, Span};
 use crate::lang::ast::{Expr, Name, Pat, TypeDecl};
-use crate::lang::naming::{duplicate, nearest};
+use crate::lang::naming::{duplicate, meant};
 use crate::lang::typed::VarId;
 
 impl<'a> Checker<'a> {
@@ -91,11 +91,7 @@ impl<'a> Checker<'a> {
         let Some(i) = names.iter().position(|n| n == name) else {
             let message = format!("there is no field `{name}` in {}", self.infer.show(&record.ty));
             let d = self.error(Code::UnknownName, message, span);
-            return Err(match nearest(name, names.iter().map(String::as_str)) {
-                Some(near) => d.help(format!("did you mean `{near}`?")),
-                None => d,
-            }
-            .into());
+            return Err(meant(d, name, names.iter().map(String::as_str)).into());
         };
         let ty = types[i].clone();
         Ok(match types.len() {
