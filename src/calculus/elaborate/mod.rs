@@ -50,6 +50,7 @@ mod loops_out;
 mod natural;
 mod nests;
 mod networks;
+mod pairs_apart;
 mod partners;
 mod parts;
 mod patterns;
@@ -288,7 +289,9 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
     };
     let stages = distributed.as_ref().or(apart.as_ref()).unwrap_or(&term);
     let stored = stored::stages_stored(stages, env)?;
-    let others = [apart, parts, columns, in_groups, distributed, stored].into_iter().flatten();
+    let pairs = pairs_apart::results_in_front(&term, env)?;
+    let others = [apart, parts, columns, in_groups, distributed, stored, pairs];
+    let others = others.into_iter().flatten();
     Ok(std::iter::once(term).chain(others).collect())
 }
 

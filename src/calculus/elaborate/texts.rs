@@ -597,6 +597,26 @@ fn products_among_other_work_have_a_form_in_front_of_it() {
     assert!(!has(updated, &format!("{product} . cross")), "{:?}", forms(updated));
 }
 
+/// What is reduced of the results of all pairs of rows has a form with these results in a matrix.
+#[test]
+fn results_of_pairs_have_a_form_in_a_matrix() {
+    let forms = |n: u64, body: &str| -> Vec<String> {
+        let head = "entry f [n] [d] (q: [n][d]f32) (t: f32) = ";
+        elaborated(n, &format!("{head}{body}")).others.iter().map(show).collect()
+    };
+    let product =
+        "map (map (reduce {Add(_1, _2)} {0} . map {Mul(_1, _2)} . zip)) . cross . fork q q";
+    let has = |n: u64, body: &str| forms(n, body).iter().any(|f| f.ends_with(product));
+    let dot = "reduce (+) 0 (map2 (*) r k)";
+    let counted =
+        format!("map (\\r -> reduce (+) 0 (map (\\k -> if {dot} > t then 1 else 0) q)) q");
+    assert!(has(300, &counted), "{:?}", forms(300, &counted));
+    assert!(has(300, &format!("map (\\r -> reduce (+) 0 (map (\\k -> exp ({dot})) q)) q")));
+    // Few results are no matrix, and rules know a reduction of the results themselves.
+    assert!(!has(20, &counted));
+    assert!(!has(300, &format!("map (\\r -> reduce max t (map (\\k -> {dot}) q)) q")));
+}
+
 /// A histogram of rows has a form with bins for the elements, at every depth. An operator that needs more than two elements has
 /// none.
 #[test]
