@@ -223,6 +223,7 @@ impl Fission<'_> {
             Kind::Pair(..) | Kind::Proj(..) | Kind::Op(..) => {
                 e.parts().into_iter().for_each(|(_, part)| self.reductions(part, lets, out));
             }
+            Kind::If(condition, ..) => self.reductions(condition, lets, out),
             _ => {}
         }
     }

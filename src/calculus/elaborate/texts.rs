@@ -610,11 +610,10 @@ fn results_of_pairs_have_a_form_in_a_matrix() {
     let dot = "reduce (+) 0 (map2 (*) r k)";
     let counted =
         format!("map (\\r -> reduce (+) 0 (map (\\k -> if {dot} > t then 1 else 0) q)) q");
-    assert!(has(300, &counted), "{:?}", forms(300, &counted));
-    assert!(has(300, &format!("map (\\r -> reduce (+) 0 (map (\\k -> exp ({dot})) q)) q")));
-    // Few results are no matrix, and rules know a reduction of the results themselves.
-    assert!(!has(20, &counted));
-    assert!(!has(300, &format!("map (\\r -> reduce max t (map (\\k -> {dot}) q)) q")));
+    assert!(has(2048, &counted), "{:?}", forms(2048, &counted));
+    assert!(has(2048, &format!("map (\\r -> reduce (+) 0 (map (\\k -> exp ({dot})) q)) q")));
+    // Rules know a reduction of the results themselves.
+    assert!(!has(2048, &format!("map (\\r -> reduce max t (map (\\k -> {dot}) q)) q")));
 }
 
 /// A histogram of rows has a form with bins for the elements, at every depth. An operator that needs more than two elements has
