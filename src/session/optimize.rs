@@ -531,7 +531,7 @@ impl Session {
             model,
             rules: self.rules.hash(),
             float: self.float,
-            forms: elaborated.forms(),
+            forms: elaborated.forms_if(self.rules.approximates()),
             report: saturated.report.clone(),
             saturated: Some(saturated),
             best,

@@ -157,7 +157,11 @@ impl Why<'_> {
         let explainer = match &mut self.last {
             Some((of, explainer)) if *of == graph => explainer,
             other => {
-                let made = Explainer::new(&elaborated.forms(), &offered, &Limits::default())?;
+                let made = Explainer::new(
+                    &elaborated.forms_if(rules.approximates()),
+                    &offered,
+                    &Limits::default(),
+                )?;
                 &mut other.insert((graph, made)).1
             }
         };

@@ -5,6 +5,8 @@
 //! product in place of `n` small ones, as recurrent networks are computed. Only expressions with a reduction move. What costs less is
 //! fused with what reads it. Nothing moves out of a branch, or out of a function, and nothing if the loop may not run: the expression
 //! may fail.
+//!
+//! A scalar of a few operations, such as `k + 1`, is computed where it is used: a kernel of its own takes a launch in each step.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::hoist::reduces;
@@ -18,6 +20,9 @@ use crate::lang::typed::Prim;
 /// Most scalars of what is computed for all steps, which are stored.
 const MOST: u64 = 1 << 28;
 
+/// Most nodes of a scalar that is computed where it is used.
+const CHEAP: usize = 8;
+
 /// Changes the loops of the host.
 pub(super) fn of_loops(mut e: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Ex {
     walk(&mut e, env, fresh);
@@ -25,6 +30,13 @@ pub(super) fn of_loops(mut e: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var)
 }
 
 fn walk(e: &mut Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) {
+    while let Kind::Let(Layout::Var(v, ty), value, body) = &mut e.kind {
+        if !ty.is_scalar() || !value.may_be_repeated() || value.size() > CHEAP {
+            break;
+        }
+        body.put(*v, value);
+        *e = (**body).clone();
+    }
     e.parts_outside_functions_mut().into_iter().for_each(|part| walk(part, env, fresh));
     let Kind::For(_, bound, Layout::Var(counter, ty), acc, body) = &mut e.kind else { return };
     let Some(steps) = number_of_steps(bound).filter(|n| n.eval(env).is_ok_and(|n| n > 0)) else {

@@ -10,26 +10,33 @@ use super::core::{Ex, Kind, Layout, Var};
 use super::elements::contains_reduction;
 use super::hoist;
 use super::interchange::named;
+use super::ranges::Ranges;
+use crate::calculus::size::SizeEnv;
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
 
 /// Returns the program with reductions in front of the choices in its maps; `None` if there are none.
-pub(super) fn reductions_first(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+pub(super) fn reductions_first(
+    e: &Ex,
+    env: &SizeEnv,
+    fresh: &mut dyn FnMut() -> Var,
+) -> Option<Ex> {
     let mut out = e.clone();
-    walk(&mut out, false, fresh).then_some(out)
+    walk(&mut out, false, &mut Ranges::new(env), fresh).then_some(out)
 }
 
 /// Changes all choices in an expression. Returns whether there were any.
-fn walk(e: &mut Ex, in_map: bool, fresh: &mut dyn FnMut() -> Var) -> bool {
+fn walk(e: &mut Ex, in_map: bool, ranges: &mut Ranges, fresh: &mut dyn FnMut() -> Var) -> bool {
     let in_map = in_map || matches!(e.kind, Kind::Map(Prim::Map, ..));
+    enter(e, ranges);
     let mut changed = false;
     for part in e.parts_mut() {
-        changed |= walk(part, in_map, fresh);
+        changed |= walk(part, in_map, ranges, fresh);
     }
     if let (true, Kind::If(_, yes, no)) = (in_map, &mut e.kind) {
         let mut moved = vec![];
-        take_reductions(yes, &mut moved, fresh);
-        take_reductions(no, &mut moved, fresh);
+        take_reductions(yes, &mut moved, ranges, fresh);
+        take_reductions(no, &mut moved, ranges, fresh);
         changed |= !moved.is_empty();
         // Later ones need earlier ones.
         for (name, value) in moved.into_iter().rev() {
@@ -41,9 +48,14 @@ fn walk(e: &mut Ex, in_map: bool, fresh: &mut dyn FnMut() -> Var) -> bool {
 }
 
 /// Replaces the reductions in a branch by names, and moves the names that they need with them.
-fn take_reductions(e: &mut Ex, moved: &mut Vec<(Layout, Ex)>, fresh: &mut dyn FnMut() -> Var) {
+fn take_reductions(
+    e: &mut Ex,
+    moved: &mut Vec<(Layout, Ex)>,
+    ranges: &mut Ranges,
+    fresh: &mut dyn FnMut() -> Var,
+) {
     if hoist::reduces(&e.kind) && e.ty.is_scalar() {
-        if cannot_fail(e) {
+        if cannot_fail(e, ranges) {
             let name = named(&e.ty, fresh);
             let value = std::mem::replace(e, name.value(e.span));
             moved.push((name, value));
@@ -52,11 +64,11 @@ fn take_reductions(e: &mut Ex, moved: &mut Vec<(Layout, Ex)>, fresh: &mut dyn Fn
     }
     match &mut e.kind {
         Kind::Op(..) | Kind::Pair(..) | Kind::Proj(..) => {
-            e.parts_mut().into_iter().for_each(|part| take_reductions(part, moved, fresh));
+            e.parts_mut().into_iter().for_each(|part| take_reductions(part, moved, ranges, fresh));
         }
-        Kind::Let(name, value, body) if cannot_fail(value) => {
+        Kind::Let(name, value, body) if cannot_fail(value, ranges) => {
             let mut inner = vec![];
-            take_reductions(body, &mut inner, fresh);
+            take_reductions(body, &mut inner, ranges, fresh);
             if contains_reduction(value) || !inner.is_empty() {
                 moved.push((name.clone(), (**value).clone()));
                 moved.append(&mut inner);
@@ -68,14 +80,27 @@ fn take_reductions(e: &mut Ex, moved: &mut Vec<(Layout, Ex)>, fresh: &mut dyn Fn
     }
 }
 
-/// Whether an expression has a value whatever its variables are: no index, no divisor, no loop without a bound.
-pub(super) fn cannot_fail(e: &Ex) -> bool {
+/// Notes what an expression binds.
+pub(super) fn enter(e: &Ex, ranges: &mut Ranges) {
+    match &e.kind {
+        Kind::Map(Prim::Map, f, args) => ranges.enter_map(f, args),
+        Kind::For(_, bound, counter, ..) => ranges.enter_loop(counter, bound),
+        Kind::Let(name, value, _) => ranges.enter_let(name, value),
+        _ => {}
+    }
+}
+
+/// Whether an expression has a value whatever its variables are, but for counters: no index that may be outside, no divisor, no loop
+/// without a bound.
+pub(super) fn cannot_fail(e: &Ex, ranges: &mut Ranges) -> bool {
+    enter(e, ranges);
     let fails = match &e.kind {
-        Kind::Index(..) | Kind::While(..) => true,
+        Kind::Index(array, place) => !ranges.has(array, place),
+        Kind::While(..) => true,
         Kind::Op(ScalarOp::Div | ScalarOp::Rem | ScalarOp::Pow, _) => !is_float(&e.ty),
         _ => false,
     };
-    !fails && e.parts().iter().all(|(_, part)| cannot_fail(part))
+    !fails && e.parts().iter().all(|(_, part)| cannot_fail(part, ranges))
 }
 
 fn is_float(t: &Ty) -> bool {

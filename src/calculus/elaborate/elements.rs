@@ -13,23 +13,25 @@
 //! A product of matrices by index, `generate n (\i -> generate m (\j -> reduce (+) 0 (generate k (\p -> a[i][p] * b[p][j]))))`,
 //! becomes one of the rows of `a` and the columns of `b`.
 
-use super::branches::cannot_fail;
+use super::branches::{cannot_fail, enter};
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::hoist;
 use super::interchange::named;
+use super::ranges::Ranges;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::Prim;
 
 /// Returns the program with elements in place of indices. `env` has the values of all dimensions.
 pub(super) fn by_element(mut e: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Ex {
-    Elements { env, fresh }.walk(&mut e, false, false);
+    Elements { env, fresh, ranges: Ranges::new(env) }.walk(&mut e, false, false);
     e
 }
 
 struct Elements<'a> {
     env: &'a SizeEnv,
     fresh: &'a mut dyn FnMut() -> Var,
+    ranges: Ranges<'a>,
 }
 
 impl Elements<'_> {
@@ -37,6 +39,7 @@ impl Elements<'_> {
     /// first: what they then read may be an element for an outer one. `joined` says that the rows of the result become one
     /// array.
     fn walk(&mut self, e: &mut Ex, reduced: bool, joined: bool) {
+        enter(e, &mut self.ranges);
         let beside = matches!(&e.kind, Kind::Map(_, f, _) if contains_reduction(&f.body));
         let reduces = hoist::reduces(&e.kind);
         let reduced_inside = reduced || beside || reduces;
@@ -67,7 +70,8 @@ impl Elements<'_> {
                 let element = Kind::Index(Box::new(array.clone()), Box::new(at.clone()));
                 let fits =
                     at.kind == Kind::Var(i) && is_read(array) && inner.is_disjoint(&array.free());
-                let fits = fits && (cannot_fail(array) || safe.contains(&element));
+                let fits =
+                    fits && (cannot_fail(array, &mut self.ranges) || safe.contains(&element));
                 if fits && !read.iter().any(|(a, _): &(Ex, Ex)| a.kind == array.kind) {
                     read.extend(
                         array.element_type().map(|t| (array.clone(), Ex::new(element, t, at.span))),

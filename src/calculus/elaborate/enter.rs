@@ -341,12 +341,7 @@ impl<'s, 'a> Enter<'s, 'a> {
             },
             _ => return Err(inner_problem("a literal of no scalar type", span)),
         };
-        let lit = match l {
-            Literal::Float(x) => Lit::float(element, x),
-            Literal::Int(x) => Lit::int(element, x),
-            Literal::Bool(x) => Lit::int(element, i128::from(x)),
-        };
-        Ok(Ex::new(Kind::Lit(lit), ty, span))
+        Ok(Ex::new(Kind::Lit(literal(l, element)), ty, span))
     }
 
     /// Returns the expression for a `let` variable: the value itself if it costs nothing, else a new
@@ -536,5 +531,14 @@ fn unzip(param: Layout, arg: Ex, out: &mut Vec<(Layout, Ex)>) {
             }
         }
         (param, arg) => out.push((param, arg)),
+    }
+}
+
+/// Returns a literal of a scalar type.
+pub(super) fn literal(l: Literal, ty: ScalarType) -> Lit {
+    match l {
+        Literal::Float(x) => Lit::float(ty, x),
+        Literal::Int(x) => Lit::int(ty, x),
+        Literal::Bool(x) => Lit::int(ty, i128::from(x)),
     }
 }

@@ -14,6 +14,7 @@ use super::digits;
 use super::flat::{cast, comparable, only_within};
 use super::interchange::named;
 use super::loops_out::scalars_of_arrays;
+use super::ranges::Ranges;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
@@ -183,8 +184,9 @@ impl Irregular<'_> {
     fn chosen_later(&mut self, e: &mut Ex) {
         match &mut e.kind {
             Kind::If(c, yes, no) => {
-                let moves = |e: &Ex| contains(e, self.env) && cannot_fail(e);
-                if !(moves(yes) && cannot_fail(no) || moves(no) && cannot_fail(yes)) {
+                let total = |e: &Ex| cannot_fail(e, &mut Ranges::new(self.env));
+                let moves = |e: &Ex| contains(e, self.env) && total(e);
+                if !(moves(yes) && total(no) || moves(no) && total(yes)) {
                     return;
                 }
                 let mut lets: Vec<(Layout, Ex)> = vec![];

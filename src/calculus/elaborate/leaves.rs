@@ -1,11 +1,13 @@
 //! Scalar functions that follow each other become one: `f . g` of two leaves is a leaf. Rules name what follows a product by
-//! one variable, which stands for one factor. For rules, too, a reduction beside elements comes first: `f . fork g (reduce op z)`
+//! one variable, which stands for one factor. Sums and products of two elements take them in order: rules know `_1 * _2`, not
+//! `_2 * _1`. For rules, too, a reduction beside elements comes first: `f . fork g (reduce op z)`
 //! becomes `f' . fork (reduce op z) g`.
 
 use super::build;
 use crate::calculus::scalar::{SExpr, ScalarFn};
 use crate::calculus::term::{Op, Term, TypeError};
 use crate::calculus::ty::Ty;
+use crate::lang::typed::ScalarOp;
 
 /// Most operations of a function that is written out at each use by the next one.
 const WRITTEN_OUT: f64 = 4.0;
@@ -18,7 +20,7 @@ pub(super) fn together(t: &Term) -> Result<Term, TypeError> {
     let mut done: Vec<Term> = vec![];
     for f in t.chain().into_iter().rev() {
         let args = f.args().iter().map(together).collect::<Result<Vec<_>, _>>()?;
-        let mut f = f.with_args(args)?;
+        let mut f = ordered(f.with_args(args)?);
         if let Some((user, fork)) =
             done.last().map(|first| swapped(&f, first)).transpose()?.flatten()
         {
@@ -34,6 +36,29 @@ pub(super) fn together(t: &Term) -> Result<Term, TypeError> {
     }
     done.reverse();
     Term::of_chain(&done)
+}
+
+/// Returns a sum or a product of two components of the argument with these in order.
+fn ordered(f: Term) -> Term {
+    let Op::Scalar(function) = f.op() else { return f };
+    let SExpr::Op(op @ (ScalarOp::Add | ScalarOp::Mul), ty, args) = &function.body else {
+        return f;
+    };
+    match &args[..] {
+        [a, b] if a > b && is_component(a) && is_component(b) => {
+            let body = SExpr::Op(*op, *ty, vec![b.clone(), a.clone()]);
+            Term::scalar(ScalarFn { body, ..(**function).clone() })
+        }
+        _ => f,
+    }
+}
+
+fn is_component(e: &SExpr) -> bool {
+    match e {
+        SExpr::Arg => true,
+        SExpr::Proj(of, _) => is_component(of),
+        _ => false,
+    }
 }
 
 /// Returns a scalar function and the fork in front of it with the reduction of the fork first, if it is second.

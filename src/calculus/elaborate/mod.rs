@@ -7,14 +7,15 @@
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), results of states ([`states_apart`]), functions of columns ([`whole_rows`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
-//! never chooses how it runs, and knows nothing of rewriting.
+//! ([`contractions`]), loops that fold ([`folds`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), results of states ([`states_apart`]), functions of columns ([`whole_rows`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
+//! never chooses how it runs, and knows nothing of rewriting. Forms that differ by rounding stand apart ([`approx`]).
 
 mod again;
 #[cfg(test)]
 mod agreement;
 mod ahead;
 mod apart;
+mod approx;
 mod batches;
 mod beside;
 mod block;
@@ -37,6 +38,7 @@ mod enter;
 mod epilogues;
 mod fission;
 mod flat;
+mod folds;
 mod group_loops;
 mod hoist;
 mod interchange;
@@ -55,6 +57,7 @@ mod partners;
 mod parts;
 mod patterns;
 mod products_out;
+mod ranges;
 mod recurrences;
 mod row_scalars;
 mod row_sums;
@@ -80,6 +83,7 @@ use super::ty::Ty;
 use crate::diag::{Code, Diagnostic, Failure, Label, Result, Span, on_own_stack};
 use crate::lang::typed::Entry;
 use crate::lang::types::Type;
+use approx::Approx;
 use beside::Scope;
 use indexmap::{IndexMap, IndexSet};
 
@@ -95,6 +99,9 @@ pub struct Program {
     /// elements in place of rows, with counting sorts by digits, with loops and irregular operations outside of maps, with results of the same rows side by side, with cheap arrays computed for each use, with the scalars of rows in arrays, with what is made of states behind scans, with functions of columns as functions of rows,
     /// with the stages of large elements apart.
     pub others: Vec<Term>,
+    /// Terms that differ from it by rounding only, such as sums in another order. If there are any, they are a relaxed
+    /// program's other forms in place of `others`: each of them is made like one of these.
+    pub relaxed: Vec<Term>,
     /// Why other forms were left out that do not type-check: defects of elaboration.
     pub lost: Vec<String>,
     /// The value of every dimension in the term and the inputs' types. A sum such as `n + 2` is a
@@ -113,19 +120,29 @@ impl Program {
     pub fn forms(&self) -> Vec<Term> {
         std::iter::once(&self.term).chain(&self.others).cloned().collect()
     }
+
+    /// As [`Program::forms`]; if `relaxed`, the forms may differ from the term by rounding.
+    pub fn forms_if(&self, relaxed: bool) -> Vec<Term> {
+        if self.relaxed.is_empty() || !relaxed {
+            return self.forms();
+        }
+        std::iter::once(&self.term).chain(&self.relaxed).cloned().collect()
+    }
 }
 
 /// A step that gives another form of a body; `None` if the body has nothing to change.
-type Step = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var) -> Option<Ex>;
+type Step = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var, &mut Approx) -> Option<Ex>;
+type OutOfMaps = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var) -> Option<Ex>;
 
 /// The steps that lead to one other form, each from what the steps before it give.
-const STEPS: [Step; 6] = [
-    |e, _, fresh| branches::reductions_first(e, fresh),
+const STEPS: [Step; 7] = [
+    |e, env, fresh, _| branches::reductions_first(e, env, fresh),
+    |e, _, fresh, approx| contractions::sums::apart(e, fresh, approx),
     contractions::as_products,
-    fission::products_apart,
-    products_out::in_one_product,
-    flat::histograms,
-    digits::sorts_by_digits,
+    |e, env, fresh, _| fission::products_apart(e, env, fresh),
+    |e, env, fresh, _| products_out::in_one_product(e, env, fresh),
+    |e, env, fresh, _| flat::histograms(e, env, fresh),
+    |e, env, fresh, _| digits::sorts_by_digits(e, env, fresh),
 ];
 
 /// Returns the closed term of an entry with the given values of its size parameters.
@@ -164,70 +181,19 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         next += 1;
         Var(next - 1)
     };
-    let mut prepared = |body| {
-        let body = networks::of_short_sorts(body, sizes.env(), &mut fresh);
-        let body = recurrences::as_scans(body, sizes.env_mut(), &mut fresh);
-        let body = ahead::of_loops(body, sizes.env(), &mut fresh);
-        let body = windows::by_slide(body, sizes.env_mut(), &mut fresh);
-        let body = choices::by_element(body, sizes.env(), &mut fresh);
-        let body = elements::by_element(body, sizes.env(), &mut fresh);
-        let body = tables::tables(hoist::hoist(body, &mut fresh), sizes.env(), &mut fresh);
-        let body = partners::with_rows(invariant::rows(body, &mut fresh), &mut fresh);
-        products_out::out_of_batches(&body, sizes.env(), &mut fresh).unwrap_or(body)
-    };
-    let body = prepared(body);
-    let short = short.map(prepared);
-    let env = sizes.env();
-    let mut other = short;
-    for step in STEPS {
-        let changed = step(other.as_ref().unwrap_or(&body), env, &mut fresh);
-        other = changed.or(other);
-    }
-    let mut bodies: Vec<Ex> = std::iter::once(body).chain(other).collect();
-    let outside: [Step; 2] = [loops_out::out_of_maps, irregular::out_of_maps];
-    for step in outside {
-        let next = step(&bodies[bodies.len() - 1], env, &mut fresh);
-        bodies.extend(next);
-    }
-    let last = bodies.len() - 1;
-    let again = again::computed_again(&bodies[last], env, &mut fresh);
-    let sorted = by_sort::histograms(&bodies[last], env, &mut fresh);
-    let whole = whole_rows::columns_at_once(&bodies[last], env, &mut fresh);
-    let scalars = row_scalars::in_arrays(&bodies[last], env, &mut fresh);
-    let states = states_apart::results_apart(&bodies[last], &mut fresh);
-    bodies.extend(again.into_iter().chain(sorted).chain(whole).chain(scalars).chain(states));
+    let (mut exact, mut approx) = (Approx::new(false), Approx::new(true));
+    let bodies = bodies(&body, short.as_ref(), &mut sizes, &mut exact, &mut fresh);
+    let relaxed = self::bodies(&body, short.as_ref(), &mut sizes, &mut approx, &mut fresh);
+    let relaxed = if approx.was_used() { relaxed } else { vec![] };
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
-    let (mut forms, mut apart, mut rows): (Vec<Term>, Vec<Term>, Option<Ex>) =
-        (vec![], vec![], None);
     let mut lost = vec![];
-    for body in bodies {
-        let body = scan_fusion::fused(interchange::interchange(body, &mut fresh), &mut fresh);
-        let mut one = body.clone();
-        let changed = beside::together(&mut one, Scope::Elements, &env, &mut fresh);
-        let made = forms_of(&body, &mut env, &mut fresh);
-        let Some(mut terms) = kept(made, forms.is_empty(), &mut lost)? else { continue };
-        // A form that differs from another one only in what is put together is none.
-        if changed && apart.contains(&terms[0]) {
-            continue;
-        }
-        apart.push(terms[0].clone());
-        if changed {
-            let made = forms_of(&one, &mut env, &mut fresh);
-            terms = kept(made, forms.is_empty(), &mut lost)?.unwrap_or(terms);
-        }
-        forms.append(&mut terms);
-        rows.get_or_insert(one);
-    }
-    let mut rows = rows.expect("invariant: a program has a first form");
-    if beside::together(&mut rows, Scope::Rows, &env, &mut fresh) {
-        let made = forms_of(&rows, &mut env, &mut fresh);
-        forms.extend(kept(made, false, &mut lost)?.into_iter().flatten());
-    }
-    let forms: IndexSet<Term> = forms.into_iter().collect();
-    let mut forms: Vec<Term> = forms.into_iter().collect();
-    let others = forms.split_off(1);
-    let term = forms.remove(0);
+    let mut others = terms(bodies, &mut env, &mut lost, &mut fresh)?;
+    let term = others.shift_remove_index(0).expect("invariant: a program has a first form");
+    let relaxed = match relaxed.is_empty() {
+        true => IndexSet::new(),
+        false => terms(relaxed, &mut env, &mut lost, &mut fresh)?,
+    };
     if term.ty().cod != result_ty {
         let text = format!("the term gives `{}`, the program `{result_ty}`", term.ty().cod);
         return Err(inner_problem(&text, entry.body.span));
@@ -235,13 +201,92 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
     Ok(Program {
         name: entry.name.clone(),
         term,
-        others,
+        others: others.into_iter().collect(),
+        relaxed: relaxed.into_iter().collect(),
         lost,
         env,
         inputs,
         result: entry.body.ty.clone(),
         result_ty,
     })
+}
+
+/// Returns the forms of a body, the one that is nearest to it first. Some of them may differ from it by rounding, if `approx` allows it.
+fn bodies(
+    body: &Ex,
+    short: Option<&Ex>,
+    sizes: &mut sizes::Sizes,
+    approx: &mut Approx,
+    fresh: &mut dyn FnMut() -> Var,
+) -> Vec<Ex> {
+    let folded = folds::as_reductions(short.unwrap_or(body), sizes.env(), approx, fresh);
+    let mut prepared = |body: Ex| {
+        let body = networks::of_short_sorts(body, sizes.env(), fresh);
+        let body = recurrences::as_scans(body, sizes.env_mut(), fresh);
+        let body = ahead::of_loops(body, sizes.env(), fresh);
+        let body = windows::by_slide(body, sizes.env_mut(), fresh);
+        let body = choices::by_element(body, sizes.env(), fresh);
+        let body = elements::by_element(body, sizes.env(), fresh);
+        let body = tables::tables(hoist::hoist(body, fresh), sizes.env(), fresh);
+        let body = partners::with_rows(invariant::rows(body, fresh), fresh);
+        products_out::out_of_batches(&body, sizes.env(), fresh).unwrap_or(body)
+    };
+    let body = prepared(body.clone());
+    let mut other = folded.or_else(|| short.cloned()).map(prepared);
+    let env = sizes.env();
+    for step in STEPS {
+        let changed = step(other.as_ref().unwrap_or(&body), env, fresh, approx);
+        other = changed.or(other);
+    }
+    let mut bodies: Vec<Ex> = std::iter::once(body).chain(other).collect();
+    let outside: [OutOfMaps; 2] = [loops_out::out_of_maps, irregular::out_of_maps];
+    for step in outside {
+        let next = step(&bodies[bodies.len() - 1], env, fresh);
+        bodies.extend(next);
+    }
+    let last = bodies.len() - 1;
+    let again = again::computed_again(&bodies[last], env, fresh);
+    let sorted = by_sort::histograms(&bodies[last], env, fresh);
+    let whole = whole_rows::columns_at_once(&bodies[last], env, fresh);
+    let scalars = row_scalars::in_arrays(&bodies[last], env, fresh);
+    let states = states_apart::results_apart(&bodies[last], fresh);
+    bodies.extend(again.into_iter().chain(sorted).chain(whole).chain(scalars).chain(states));
+    bodies
+}
+
+/// Returns the terms of bodies, without duplicates: the normal form of the first one first.
+fn terms(
+    bodies: Vec<Ex>,
+    env: &mut SizeEnv,
+    lost: &mut Vec<String>,
+    fresh: &mut dyn FnMut() -> Var,
+) -> Result<IndexSet<Term>> {
+    let (mut forms, mut apart, mut rows): (Vec<Term>, Vec<Term>, Option<Ex>) =
+        (vec![], vec![], None);
+    for body in bodies {
+        let body = scan_fusion::fused(interchange::interchange(body, fresh), fresh);
+        let mut one = body.clone();
+        let changed = beside::together(&mut one, Scope::Elements, env, fresh);
+        let made = forms_of(&body, env, fresh);
+        let Some(mut terms) = kept(made, forms.is_empty(), lost)? else { continue };
+        // A form that differs from another one only in what is put together is none.
+        if changed && apart.contains(&terms[0]) {
+            continue;
+        }
+        apart.push(terms[0].clone());
+        if changed {
+            let made = forms_of(&one, env, fresh);
+            terms = kept(made, forms.is_empty(), lost)?.unwrap_or(terms);
+        }
+        forms.append(&mut terms);
+        rows.get_or_insert(one);
+    }
+    let mut rows = rows.expect("invariant: a program has a first form");
+    if beside::together(&mut rows, Scope::Rows, env, fresh) {
+        let made = forms_of(&rows, env, fresh);
+        forms.extend(kept(made, false, lost)?.into_iter().flatten());
+    }
+    Ok(forms.into_iter().collect())
 }
 
 /// Returns the terms of a form. One that does not type-check is left out, with the reason in `lost`, unless it is the first: the

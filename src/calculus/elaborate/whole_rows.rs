@@ -12,6 +12,7 @@
 use super::branches::cannot_fail;
 use super::core::{Ex, Kind, Lambda, Layout, Var, is_view};
 use super::interchange::named;
+use super::ranges::Ranges;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
@@ -80,7 +81,7 @@ fn of_rows(
     if n.eval(env).unwrap_or(0) < COLUMNS {
         return None;
     }
-    let mut all = WholeRows { n, names: BTreeMap::new(), fresh, of_rows: 0, of_columns: 0 };
+    let mut all = WholeRows { n, env, names: BTreeMap::new(), fresh, of_rows: 0, of_columns: 0 };
     let mut lets = vec![];
     for (p, arg) in f.params.iter().zip(&args) {
         let column = arg.element_type()?;
@@ -106,6 +107,7 @@ fn of_rows(
 struct WholeRows<'a> {
     /// The number of columns.
     n: Size,
+    env: &'a SizeEnv,
     /// For each variable of a column: the variable of all columns, and the type of the former.
     names: BTreeMap<Var, (Var, Ty)>,
     fresh: &'a mut dyn FnMut() -> Var,
@@ -351,7 +353,7 @@ impl WholeRows<'_> {
             return Some(());
         }
         let list = is_list(e);
-        let may_move = e.ty.is_scalar() && (always || cannot_fail(e));
+        let may_move = e.ty.is_scalar() && (always || cannot_fail(e, &mut Ranges::new(self.env)));
         match &mut e.kind {
             Kind::If(c, yes, no) => {
                 self.scalars(c, always, rows)?;

@@ -287,7 +287,7 @@ fn operation(part: &Node, i: usize, width: usize) -> Option<ScalarOp> {
 }
 
 /// Returns the neutral element of an operation that keeps its laws on a type.
-fn unit_of(op: ScalarOp, ty: ScalarType) -> Option<Literal> {
+pub(in crate::calculus) fn unit_of(op: ScalarOp, ty: ScalarType) -> Option<Literal> {
     use ScalarOp as O;
     let bits = ty.bits();
     let (highest, lowest) = match ty.is_signed() {

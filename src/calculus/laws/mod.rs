@@ -27,6 +27,7 @@ use crate::diag::{Code, Diagnostic, Label, Span};
 use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Param, VarId};
 use crate::lang::types::Type;
 use constants::Constants;
+pub(in crate::calculus) use decide::unit_of;
 use find::{Site, relies};
 use rand::RngExt;
 use slice::{Sample, Slice, Values, expr, small_sizes};

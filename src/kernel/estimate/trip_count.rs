@@ -21,15 +21,14 @@ pub fn of_while(go_on: &Expr, body: &Block) -> f64 {
 
 /// Returns the trip count of a loop with this condition: it is known if the left side starts at zero, as the counter of a counted loop does.
 fn of_condition(go_on: &Expr) -> f64 {
-    let known = match go_on {
+    match go_on {
         Expr::Op(ScalarOp::Lt, _, operands) => match operands.as_slice() {
-            [Expr::Reg(_), Expr::Lit(bound)] => bound.as_int(),
-            [Expr::Reg(_), Expr::Index(bound, _)] => bound.as_constant().map(i128::from),
-            _ => None,
+            [Expr::Reg(_), Expr::Lit(bound)] => bound.as_int().map_or(UNKNOWN, |n| n.max(0) as f64),
+            [Expr::Reg(_), Expr::Index(bound, _)] => of_loop(bound),
+            _ => UNKNOWN,
         },
-        _ => None,
-    };
-    known.map_or(UNKNOWN, |n| n.max(0) as f64)
+        _ => UNKNOWN,
+    }
 }
 
 /// Returns the trip count of a loop in the middle iteration of the loops around it. The shorter

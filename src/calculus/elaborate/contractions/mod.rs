@@ -18,18 +18,22 @@
 //! Products of two plain maps are left to the rules, which know them. The new nest is another form of the program: the cost model
 //! decides.
 
+mod conditions;
 mod counters;
+mod inner;
 mod operands;
+pub(super) mod sums;
 #[cfg(test)]
 mod tests;
 
+use super::approx::Approx;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::elements::contains_reduction;
 use super::fission::TALL;
 use super::interchange::named;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
-use crate::lang::typed::Prim;
+use crate::lang::typed::{Prim, ScalarOp};
 pub(super) use counters::affine;
 use counters::{Axis, Reads, axis, contains_pattern, read_at, substitute};
 use operands::{Operands, slides};
@@ -48,14 +52,20 @@ const LARGEST: usize = 400;
 const COLUMNS: u64 = 256;
 
 /// Returns the program with its contractions as products; `None` if it has none but plain products.
-pub(super) fn as_products(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+pub(super) fn as_products(
+    e: &Ex,
+    env: &SizeEnv,
+    fresh: &mut dyn FnMut() -> Var,
+    approx: &mut Approx,
+) -> Option<Ex> {
     let mut out = e.clone();
-    Contractions { env, fresh }.walk(&mut out).then_some(out)
+    Contractions { env, fresh, approx }.walk(&mut out).then_some(out)
 }
 
 struct Contractions<'a> {
     env: &'a SizeEnv,
     fresh: &'a mut dyn FnMut() -> Var,
+    approx: &'a mut Approx,
 }
 
 /// A map around an expression, with the names between its function's beginning and the expression.
@@ -96,7 +106,7 @@ impl Contractions<'_> {
     fn walk(&mut self, e: &mut Ex) -> bool {
         match &mut e.kind {
             Kind::Map(Prim::Map, ..) => {
-                if let Some(other) = self.nest(e) {
+                if let Some(other) = self.nest(e).or_else(|| self.inner(e)) {
                     *e = other;
                     return true;
                 }
@@ -209,8 +219,11 @@ impl Contractions<'_> {
 
     /// Returns the array of a body's values in a nest, with a reduction in it as a product.
     fn product(&mut self, body: &Ex, reduction: &Ex, nest: &[Axis]) -> Option<Ex> {
-        let sum = self.sum(reduction)?;
+        let mut sum = self.sum(reduction)?;
         let counters: Vars = nest.iter().map(|a| a.counter).collect();
+        if is_sum(reduction) {
+            self.conditions_into_operands(&mut sum, &counters);
+        }
         let (a, b) = Self::operands(&sum.element, &counters)?;
         let last = nest.last()?.counter;
         let (rows, columns) = if a.depends.contains(&last) { (b, a) } else { (a, b) };
@@ -398,11 +411,12 @@ impl Contractions<'_> {
     }
 
     /// Whether the rules do not know a product of one dimension of columns as it stands: the sum has several dimensions, or an
-    /// operand reads windows.
+    /// operand reads windows, or depends on a condition, which matrix instructions have no place for.
     fn is_new(&self, sum: &Sum, rows: &Operand, columns: &Operand, nest: &[&Axis]) -> bool {
         let counters: Vars = nest.iter().copied().chain(&sum.axes).map(|a| a.counter).collect();
         let mut windows = false;
         for part in rows.parts.iter().chain(&columns.parts) {
+            windows |= matches!(part.kind, Kind::If(..));
             reads_of(part, &mut |read| {
                 let mut array = read;
                 while let Kind::Index(a, at) = &array.kind {
@@ -541,6 +555,20 @@ fn distribute(e: &Ex, nest: &Vars, operands: &mut [Operand; 2]) -> Option<()> {
             e.parts().into_iter().try_for_each(|(_, part)| distribute(part, nest, operands))
         }
         _ => None,
+    }
+}
+
+/// Whether a reduction is a sum.
+fn is_sum(reduction: &Ex) -> bool {
+    let adds = |f: &Lambda| matches!(f.body.kind, Kind::Op(ScalarOp::Add, _));
+    matches!(&reduction.kind, Kind::Prim(_, funs, ..) if funs.iter().any(adds))
+}
+
+/// Whether an expression is the number 0.
+fn is_zero(e: &Ex) -> bool {
+    match &e.kind {
+        Kind::Lit(n) => n.as_int() == Some(0) || n.as_float() == Some(0.0),
+        _ => false,
     }
 }
 

@@ -97,3 +97,63 @@ fn sums_of_sums_of_few_results() {
     let short = of(5, "", "t");
     assert!(!becomes(&short, "cross . fork (map join"), "{}", forms(&short));
 }
+
+/// Whether a form that differs from the program by rounding alone is a product of these operands.
+fn becomes_relaxed(program: &Program, product: &str) -> bool {
+    let has = |t: &Term| t.to_string().contains(product);
+    !has(&program.term) && !program.others.iter().any(has) && program.relaxed.iter().any(has)
+}
+
+const PRODUCT: &str = "map (map (reduce (+) 0.0 . map (*) . zip)) . cross";
+
+#[test]
+fn conditions_of_products_move_into_their_operands() {
+    let of = |condition: &str| {
+        let text = format!(
+            "entry f [n] [m] (A: [m][m]f32) (B: [m][n]f32) : [m][n]f32 =
+               tabulate_2d m n (\\i j -> sum (tabulate m (\\k -> if {condition} then A[k, i] * B[k, j] else 0)))"
+        );
+        elaborated(&text, &[("n", 96), ("m", 128)])
+    };
+    for condition in ["k > i", "k > i && k < j + 7"] {
+        let program = of(condition);
+        assert!(becomes_relaxed(&program, PRODUCT), "{:?}", program.relaxed);
+    }
+    // A condition on a row and a column together belongs to neither.
+    assert!(!becomes_relaxed(&of("i < j + k"), PRODUCT));
+}
+
+#[test]
+fn sums_of_sums_of_products_are_several_products() {
+    let of = |element: &str| {
+        let text = format!(
+            "entry f [n] [m] (A: [n][m]f32) (B: [n][m]f32) : [n][n]f32 =
+               tabulate_2d n n (\\i j -> sum (map4 (\\ai bi aj bj -> {element}) A[i] B[i] A[j] B[j]))"
+        );
+        elaborated(&text, &[("n", 1024), ("m", 128)])
+    };
+    let two = |p: &Program| p.relaxed.iter().any(|t| t.to_string().matches(PRODUCT).count() == 2);
+    assert!(two(&of("aj * bi + bj * ai")), "{:?}", of("aj * bi + bj * ai").relaxed);
+    assert!(two(&of("ai * aj - bi * bj")));
+    // One pass over the same rows is better.
+    assert!(of("ai * bi + ai * ai").relaxed.is_empty());
+}
+
+#[test]
+fn what_goes_through_channels_has_them_in_an_array() {
+    let text = "entry f [ci][co][h][w] (x: [ci][h + 2][w + 2]f32) (k: [co][ci][3][3]f32) : [h][w]f32 =
+        tabulate_2d h w (\\i j -> maximum (map (\\c ->
+          sum (map2 (\\p r -> sum (tabulate 3 (\\di -> sum (tabulate 3 (\\dj -> p[i + di, j + dj] * r[di, dj]))))) x c)) k))";
+    let program = elaborated(text, &SIZES);
+    assert!(becomes(&program, "slide 3 1"), "{}", forms(&program));
+}
+
+#[test]
+fn factors_have_one_order() {
+    let of = |product: &str| {
+        let head = "entry f [n] [m] (A: [n][m]f32) (B: [n][m]f32) : [n][n]f32 =";
+        let body = format!("map (\\a -> map (\\b -> sum (map2 (*) {product})) B) A");
+        elaborated(&format!("{head} {body}"), &[("n", 64), ("m", 64)]).term
+    };
+    assert_eq!(of("a b"), of("b a"));
+}

@@ -1,0 +1,292 @@
+//! Loops that fold become reductions.
+//!
+//! `loop acc = z for k < n do acc + xs[k] * ys[k]` is a sum, and so is `acc` in a loop that takes a maximum besides. As a loop, one
+//! work-item computes it; as a reduction, many can, and a nest of such sums is a product of matrices. If the number of steps
+//! depends on data, but never exceeds some number, as in `for k < i` under `map f (iota n)`, the reduction goes through as many elements
+//! as there may be, of which those behind the end are neutral.
+//!
+//! This is another form of the program: a loop may stop early, and a hand-lowered program means its loops. Sums and products of floats
+//! in another order hold up to rounding only (see [`Approx`]).
+
+use super::approx::Approx;
+use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
+use super::enter;
+use super::interchange::named;
+use super::ranges::Ranges;
+use super::recurrences::number_of_steps;
+use super::sizes::nest;
+use crate::calculus::laws;
+use crate::calculus::size::{Size, SizeEnv};
+use crate::calculus::ty::Ty;
+use crate::diag::Span;
+use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::types::ScalarType;
+
+/// Fewest steps for which a reduction may pay.
+const STEPS: u64 = 16;
+
+/// Returns the program with reductions in place of such loops; `None` if there are none.
+pub(super) fn as_reductions(
+    e: &Ex,
+    env: &SizeEnv,
+    approx: &mut Approx,
+    fresh: &mut dyn FnMut() -> Var,
+) -> Option<Ex> {
+    let mut out = e.clone();
+    let mut folds = Folds { ranges: Ranges::new(env), approx, fresh, changed: false };
+    folds.walk(&mut out);
+    folds.changed.then_some(out)
+}
+
+struct Folds<'a> {
+    ranges: Ranges<'a>,
+    approx: &'a mut Approx,
+    fresh: &'a mut dyn FnMut() -> Var,
+    changed: bool,
+}
+
+/// What a loop does to one component of its state.
+struct Part {
+    op: ScalarOp,
+    /// What each step adds.
+    element: Ex,
+    unit: Ex,
+}
+
+impl Folds<'_> {
+    fn walk(&mut self, e: &mut Ex) {
+        match &mut e.kind {
+            Kind::Let(name, value, body) => {
+                self.walk(value);
+                self.ranges.enter_let(name, value);
+                self.walk(body);
+            }
+            Kind::For(init, bound, counter, _, body) => {
+                self.walk(init);
+                self.walk(bound);
+                self.ranges.enter_loop(counter, bound);
+                self.walk(body);
+            }
+            Kind::Map(Prim::Map, f, args) => {
+                self.ranges.enter_map(f, args);
+                self.walk(&mut f.body);
+                args.iter_mut().for_each(|a| self.walk(a));
+            }
+            // The program itself has chosen what a low-level map computes.
+            Kind::Map(..) => return,
+            _ => e.parts_mut().into_iter().for_each(|part| self.walk(part)),
+        }
+        if let Some(reduction) = self.fold(e) {
+            *e = reduction;
+            self.changed = true;
+        }
+    }
+
+    /// Returns the reduction that a loop computes.
+    fn fold(&mut self, e: &Ex) -> Option<Ex> {
+        let (init, acc, element, array, body, bound) = match &e.kind {
+            Kind::For(init, bound, counter @ Layout::Var(_, ty), acc, body) => {
+                let (n, bound) = match number_of_steps(bound) {
+                    Some(n) => (n, None),
+                    None => {
+                        let most = self.ranges.greatest(bound)?;
+                        (Size::constant(u64::try_from(most).ok()?), Some(&**bound))
+                    }
+                };
+                (&**init, acc, counter, Ex::iota(&n, ty, e.span), &**body, bound)
+            }
+            Kind::Prim(Prim::ReduceSeq, f, _, args) => {
+                let ([f], [init, xs]) = (&f[..], &args[..]) else { return None };
+                let [acc, x] = &f.params[..] else { return None };
+                (init, acc, x, xs.clone(), &*f.body, None)
+            }
+            _ => return None,
+        };
+        let Ty::Array(n, _) = &array.ty else { return None };
+        if n.eval(self.ranges.env).ok()? < STEPS {
+            return None;
+        }
+        let (mut lets, mut result) = (vec![], body);
+        while let Kind::Let(p, value, inner) = &result.kind {
+            lets.push((p.clone(), (**value).clone()));
+            result = inner;
+        }
+        let own: Vars = acc.vars().into_iter().map(|(v, _)| v).collect();
+        let mut parts = vec![];
+        parts_of(acc, result, &mut parts)?;
+        let mentions = |e: &Ex| !e.free().is_disjoint(&own);
+        if lets.iter().any(|(_, value)| mentions(value))
+            || parts.iter().any(|p| mentions(&p.element))
+        {
+            return None;
+        }
+        let is_sum = |p: &Part| matches!(p.op, ScalarOp::Add | ScalarOp::Mul);
+        let is_float = |p: &Part| scalar(&p.element.ty).is_some_and(ScalarType::is_float);
+        if parts.iter().any(|p| is_sum(p) && is_float(p)) && !self.approx.use_it() {
+            return None;
+        }
+        let span = e.span;
+        let elements = nest(parts.iter().map(|p| p.element.clone()).collect(), Ex::pair)?;
+        let units = nest(parts.iter().map(|p| p.unit.clone()).collect(), Ex::pair)?;
+        let mut of_step = elements.after(lets);
+        if let (Some(bound), Layout::Var(..)) = (bound, element) {
+            let bool = ScalarType::Bool;
+            let within = Ex::op(ScalarOp::Lt, vec![element.value(span), bound.clone()], bool, span);
+            of_step = Ex::choice(within, of_step, units.clone());
+        }
+        let mapped = Ex::map_of(of_step, [(element, &array)], self.fresh)?;
+        if units.ty != e.ty {
+            return None;
+        }
+        let from_unit = *init == units;
+        let operator = self.operator(&parts, &e.ty, span)?;
+        let kind = Kind::Prim(Prim::Reduce, vec![operator], vec![], vec![units, mapped]);
+        let reduced = Ex::new(kind, e.ty.clone(), span);
+        if from_unit {
+            return Some(reduced);
+        }
+        // The initial value need not be neutral: it takes part once.
+        let Lambda { params, body } = self.operator(&parts, &e.ty, span)?;
+        let values = params.into_iter().zip([init.clone(), reduced]);
+        Some(values.rev().fold(*body, |e, (p, value)| e.bound(p, value)))
+    }
+
+    /// Returns the operator of a reduction by parts.
+    fn operator(&mut self, parts: &[Part], ty: &Ty, span: Span) -> Option<Lambda> {
+        let (a, b) = (named(ty, self.fresh), named(ty, self.fresh));
+        let both = parts.iter().zip(a.vars()).zip(b.vars()).map(|((p, (a, t)), (b, _))| {
+            let value = |v: Var| Ex::new(Kind::Var(v), t.clone(), span);
+            Ex { kind: Kind::Op(p.op, vec![value(a), value(b)]), ty: t.clone(), span }
+        });
+        let body = nest(both.collect(), Ex::pair)?;
+        Some(Lambda { params: vec![a, b], body: Box::new(body) })
+    }
+}
+
+/// Adds what a step does to each component of the state; `None` if that is no fold.
+fn parts_of(acc: &Layout, next: &Ex, out: &mut Vec<Part>) -> Option<()> {
+    match (acc, &next.kind) {
+        (Layout::Pair(a, b), Kind::Pair(x, y)) => {
+            parts_of(a, x, out)?;
+            parts_of(b, y, out)
+        }
+        (Layout::Var(v, _), _) => {
+            let (op, element) = folded(next, *v)?;
+            let unit = unit(op, &element)?;
+            out.push(Part { op, element, unit });
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+/// Returns the operation by which a step adds an element to a component of the state, and the element.
+fn folded(next: &Ex, acc: Var) -> Option<(ScalarOp, Ex)> {
+    let is_acc = |e: &Ex| e.kind == Kind::Var(acc);
+    match &next.kind {
+        Kind::Op(op, args) if folds(*op) => {
+            let [a, b] = &args[..] else { return None };
+            let (inner, other) = if b.uses(acc) == 0 { (a, b) } else { (b, a) };
+            if other.uses(acc) > 0 {
+                return None;
+            }
+            if is_acc(inner) {
+                return Some((*op, other.clone()));
+            }
+            // `acc + a + b` adds `a + b`.
+            let (of, element) = folded(inner, acc)?;
+            let both = Kind::Op(*op, vec![element, other.clone()]);
+            (of == *op).then(|| (of, Ex { kind: both, ..next.clone() }))
+        }
+        // A choice may leave the state as it is.
+        Kind::If(c, yes, no) if c.uses(acc) == 0 => {
+            let (step, is_first) = if is_acc(no) { (yes, true) } else { (no, false) };
+            if !is_first && !is_acc(yes) {
+                return None;
+            }
+            let (op, element) = folded(step, acc)?;
+            let unit = unit(op, &element)?;
+            let (yes, no) = if is_first { (element, unit) } else { (unit, element) };
+            Some((op, Ex::choice((**c).clone(), yes, no)))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an operation is associative and commutative on the types that it has a neutral element for.
+fn folds(op: ScalarOp) -> bool {
+    use ScalarOp as O;
+    matches!(
+        op,
+        O::Add | O::Mul | O::Min | O::Max | O::And | O::Or | O::BitAnd | O::BitOr | O::BitXor
+    )
+}
+
+/// Returns the neutral element of an operation, for elements such as this one.
+fn unit(op: ScalarOp, element: &Ex) -> Option<Ex> {
+    let ty = scalar(&element.ty)?;
+    let value = enter::literal(laws::unit_of(op, ty)?, ty);
+    Some(Ex::new(Kind::Lit(value), element.ty.clone(), element.span))
+}
+
+/// Returns the type of a scalar.
+fn scalar(ty: &Ty) -> Option<ScalarType> {
+    match ty {
+        Ty::Scalar(s) => Some(*s),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::texts::elaborated;
+
+    /// Whether a form that is exact, and one that differs by rounding, has this text.
+    fn has(text: &str, part: &str) -> (bool, bool) {
+        let p = elaborated(100, text);
+        let has = |forms: &[crate::calculus::term::Term]| {
+            forms.iter().any(|t| t.to_string().contains(part))
+        };
+        assert!(!p.term.to_string().contains(part), "the program itself is as it is written");
+        (has(&p.others), has(&p.relaxed))
+    }
+
+    #[test]
+    fn loops_that_fold_are_reductions() {
+        let dot = "entry f [n] [m] (xs: [n][m]f32) (ys: [m]f32) =
+            map (\\r -> loop acc = 0f32 for k < m do acc + r[k] * ys[k]) xs";
+        assert_eq!(has(dot, "reduce (+) 0.0 . map (*) . zip"), (false, true));
+        let most = "entry f [n] (xs: [n]f32) = loop m = 0f32 for x in xs do max (abs x) m";
+        assert_eq!(has(most, "max . fork (0.0 . bang) (reduce max -inf"), (true, false));
+        let count = "entry f [n] (xs: [n]f32) (t: f32) =
+            loop (c, s) = (0i32, 0f32) for x in xs do (if x > t then c + 1 else c, s + x)";
+        assert_eq!(has(count, "reduce (bimap (+) (+)"), (false, false));
+        let both = "reduce (\\((a, b), (c, d)) -> (a + c, b + d)) (0, 0.0)";
+        assert_eq!(has(count, both), (false, true));
+    }
+
+    #[test]
+    fn loops_with_a_bound_that_is_known_from_above_are_masked() {
+        let upto = "entry f [n] (xs: [n]i32) =
+            map (\\i -> loop acc = 0i32 for k < i + 1 do acc + xs[k]) (iota n)";
+        assert_eq!(has(upto, "reduce (+) 0 . map"), (true, false));
+        // Nothing is known of what data decide.
+        let data = "entry f [n] (xs: [n]i32) =
+            map (\\i -> loop acc = 0i32 for k < xs[i] do acc + k) (iota n)";
+        assert_eq!(has(data, "reduce"), (false, false));
+    }
+
+    #[test]
+    fn other_loops_stay() {
+        let of = |step: &str| {
+            let head = "entry f [n] (xs: [n]i32) = loop acc = 1i32 for x in xs do ";
+            has(&format!("{head}{step}"), "reduce (")
+        };
+        assert_eq!(of("acc * 31 + x"), (false, false));
+        assert_eq!(of("acc - x"), (false, false));
+        assert_eq!(of("acc + x * acc"), (false, false));
+        assert_eq!(of("if acc > 5 then acc + x else acc"), (false, false));
+        assert_eq!(of("acc + x + 1"), (true, false));
+        assert_eq!(of("if x > 5 then acc else x + acc"), (true, false));
+    }
+}
