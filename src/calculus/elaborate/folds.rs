@@ -257,7 +257,7 @@ mod tests {
             map (\\r -> loop acc = 0f32 for k < m do acc + r[k] * ys[k]) xs";
         assert_eq!(has(dot, "reduce (+) 0.0 . map (*) . zip"), (false, true));
         let most = "entry f [n] (xs: [n]f32) = loop m = 0f32 for x in xs do max (abs x) m";
-        assert_eq!(has(most, "max . fork (0.0 . bang) (reduce max -inf"), (true, false));
+        assert_eq!(has(most, "reduce max (-f32.inf) . map abs"), (true, false));
         let count = "entry f [n] (xs: [n]f32) (t: f32) =
             loop (c, s) = (0i32, 0f32) for x in xs do (if x > t then c + 1 else c, s + x)";
         assert_eq!(has(count, "reduce (bimap (+) (+)"), (false, false));

@@ -337,7 +337,7 @@ fn views_move_out_of_nests() {
     };
     assert_eq!(
         of("[c][h][w]f32", "map2 (\\m v -> map (map (+ v)) m) a b"),
-        "map (map (map {Add(_2, _1)})) . map (map distl . distl . fork snd fst) . zip . fork a b"
+        "map (map (map {Add(_1, _2)})) . map (map distl . distl . fork snd fst) . zip . fork a b"
     );
     assert_eq!(
         of(
@@ -995,7 +995,7 @@ fn functions_of_columns_become_functions_of_rows() {
     }
     // The sum is one of columns; what is divided by it are rows.
     let shares = forms("let s = reduce (+) 0 (map2 (+) c v) in map (\\x -> x / s) c");
-    let of_rows = |t: &String| t.contains("transpose . map (map {Add(_2, _1)})");
+    let of_rows = |t: &String| t.contains("transpose . map (map {Add(_1, _2)})");
     assert!(shares.iter().any(of_rows), "{shares:#?}");
     // A choice of the column reads only what it needs.
     let guarded = forms("map (\\x -> if x > 0 && c[i32.f32 x] > 0 then c[i32.f32 x] else 0) c");
