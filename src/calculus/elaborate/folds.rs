@@ -22,8 +22,9 @@ use crate::diag::Span;
 use crate::lang::typed::{Prim, ScalarOp};
 use crate::lang::types::ScalarType;
 
-/// Fewest steps for which a reduction may pay.
-const STEPS: u64 = 16;
+/// Fewest steps for which a reduction may pay: a short sum of floats may be one of a product of matrices.
+const STEPS: u64 = 64;
+const OF_FLOATS: u64 = 16;
 
 /// Returns the program with reductions in place of such loops; `None` if there are none.
 pub(super) fn as_reductions(
@@ -103,7 +104,8 @@ impl Folds<'_> {
             _ => return None,
         };
         let Ty::Array(n, _) = &array.ty else { return None };
-        if n.eval(self.ranges.env).ok()? < STEPS {
+        let floats = acc.vars().iter().any(|(_, t)| scalar(t).is_some_and(ScalarType::is_float));
+        if n.eval(self.ranges.env).ok()? < if floats { OF_FLOATS } else { STEPS } {
             return None;
         }
         let (mut lets, mut result) = (vec![], body);
