@@ -40,8 +40,7 @@ fn within(t: &Term, outer: u64, env: &SizeEnv) -> Built {
                 if count < ENOUGH || strided { rows(n, &inner)? } else { f.with_args(vec![inner])? }
             }
             Op::Fork | Op::Bimap | Op::Fold | Op::While => {
-                let args = f.args().iter().map(|a| within(a, outer, env));
-                f.with_args(args.collect::<Result<Vec<_>, _>>()?)?
+                build::each_arg(&f, |a| within(a, outer, env))?
             }
             _ => f,
         };

@@ -22,8 +22,7 @@ pub(super) const HELD: u64 = 1024;
 pub(super) fn cut(t: &Term, env: &SizeEnv) -> Result<Term, TypeError> {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
-        let args = f.args().iter().map(|a| cut(a, env)).collect::<Result<Vec<_>, _>>()?;
-        let f = f.with_args(args)?;
+        let f = build::each_arg(&f, |a| cut(a, env))?;
         done = if let Some((user, fork, views)) = stages(&f, env) {
             after(&f, &user, &fork, &build::mapped(&f.sizes()[0], &views, &done)?, env)?
         } else if let Some((user, product)) = reduced_product(&f, env) {

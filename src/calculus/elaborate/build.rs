@@ -185,6 +185,17 @@ pub(super) fn view(op: Op, f: &Term) -> Built {
     apply(op, &[], vec![], f)
 }
 
+/// Builds a term with each of its functions changed.
+pub(super) fn each_arg(f: &Term, change: impl FnMut(&Term) -> Built) -> Built {
+    f.with_args(f.args().iter().map(change).collect::<Result<Vec<_>, _>>()?)
+}
+
+/// Builds a term with each of its factors changed.
+pub(super) fn each_factor(t: &Term, mut change: impl FnMut(Term) -> Built) -> Built {
+    let factors = t.chain().into_iter().rev();
+    factors.into_iter().try_fold(Term::id(&t.ty().dom), |done, f| compose(&change(f)?, &done))
+}
+
 /// Builds `f . g` in normal form.
 pub(super) fn compose(f: &Term, g: &Term) -> Built {
     if f.ty().dom != g.ty().cod {

@@ -41,8 +41,7 @@ fn within(t: &Term, env: &mut SizeEnv) -> Built {
                 None => build::compose(&f, &done)?,
             },
             Op::Fork | Op::Bimap | Op::Fold | Op::While => {
-                let args = f.args().iter().map(|a| within(a, env));
-                let f = f.with_args(args.collect::<Result<Vec<_>, _>>()?)?;
+                let f = build::each_arg(&f, |a| within(a, env))?;
                 build::compose(&f, &done)?
             }
             _ => build::compose(&f, &done)?,

@@ -25,21 +25,13 @@ pub(super) fn stages_apart(t: &Term, env: &SizeEnv) -> Result<Option<Term>, Type
 }
 
 fn distributed(t: &Term, env: &SizeEnv) -> Built {
-    let mut done = Term::id(&t.ty().dom);
-    for f in t.chain().into_iter().rev() {
-        let f = match f.op() {
-            Op::Map(MapKind::Plain) => {
-                stages(&f.sizes()[0], &distributed(&f.args()[0], env)?, env)?
-            }
-            Op::Fork | Op::Bimap | Op::Fold | Op::While | Op::Cond => {
-                let args = f.args().iter().map(|a| distributed(a, env));
-                f.with_args(args.collect::<Result<Vec<_>, _>>()?)?
-            }
-            _ => f,
-        };
-        done = build::compose(&f, &done)?;
-    }
-    Ok(done)
+    build::each_factor(t, |f| match f.op() {
+        Op::Map(MapKind::Plain) => stages(&f.sizes()[0], &distributed(&f.args()[0], env)?, env),
+        Op::Fork | Op::Bimap | Op::Fold | Op::While | Op::Cond => {
+            build::each_arg(&f, |a| distributed(a, env))
+        }
+        _ => Ok(f),
+    })
 }
 
 /// Builds `map f` of `n` elements, cut where a large matrix is passed on.

@@ -33,8 +33,7 @@ fn within(t: &Term, env: &SizeEnv) -> Built {
                 build::view(Op::The, &build::compose(&looped, &one)?)?
             }
             Op::Fork | Op::Bimap => {
-                let args = f.args().iter().map(|a| within(a, env));
-                build::compose(&f.with_args(args.collect::<Result<Vec<_>, _>>()?)?, &done)?
+                build::compose(&build::each_arg(&f, |a| within(a, env))?, &done)?
             }
             _ => build::compose(&f, &done)?,
         };

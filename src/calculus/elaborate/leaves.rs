@@ -19,8 +19,7 @@ const WRITTEN_OUT: f64 = 4.0;
 pub(super) fn together(t: &Term) -> Result<Term, TypeError> {
     let mut done: Vec<Term> = vec![];
     for f in t.chain().into_iter().rev() {
-        let args = f.args().iter().map(together).collect::<Result<Vec<_>, _>>()?;
-        let mut f = ordered(f.with_args(args)?);
+        let mut f = ordered(build::each_arg(&f, together)?);
         if let Some((user, fork)) =
             done.last().map(|first| swapped(&f, first)).transpose()?.flatten()
         {

@@ -24,8 +24,7 @@ use crate::calculus::term::{MapKind, Op, ReduceKind, Term, TypeError};
 pub(super) fn views_first(t: &Term) -> Result<Term, TypeError> {
     let mut done = vec![];
     for f in t.chain().into_iter().rev() {
-        let args = f.args().iter().map(views_first).collect::<Result<Vec<_>, _>>()?;
-        push(f.with_args(args)?, &mut done)?;
+        push(build::each_arg(&f, views_first)?, &mut done)?;
     }
     done.reverse();
     Term::of_chain(&done)

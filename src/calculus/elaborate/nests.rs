@@ -15,8 +15,7 @@ use crate::calculus::term::{MapKind, Op, Term, TypeError};
 pub(super) fn perfect(t: &Term) -> Result<Term, TypeError> {
     let mut done: Vec<Term> = vec![];
     for f in t.chain().into_iter().rev() {
-        let args = f.args().iter().map(perfect).collect::<Result<Vec<_>, _>>()?;
-        let (f, after) = rest(f.with_args(args)?)?;
+        let (f, after) = rest(build::each_arg(&f, perfect)?)?;
         let (nest, views) = if done.iter().any(reduces) { (f, None) } else { split(&f)? };
         done.extend(views);
         done.push(nest);

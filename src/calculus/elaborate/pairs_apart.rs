@@ -1,6 +1,6 @@
 //! Reductions of pairs of rows apart from what is reduced of their results (fission):
 //! `map (reduce op z . map (g . reduce (+) 0 . p))` becomes `map (reduce op z . map g) . map (map (reduce (+) 0 . p))`, where
-//! `g` is a function of scalars.
+//! `g` is a function of scalars. A scan or a histogram of the results is like a reduction here.
 //!
 //! The results are then a matrix, with the tiles of a product or with matrix instructions, and are stored. Computed where they are
 //! reduced, each of them is a loop of its own, which reads both rows anew. Sums of kernel functions, counts of near
@@ -23,19 +23,11 @@ pub(super) fn results_in_front(t: &Term, env: &SizeEnv) -> Result<Option<Term>, 
 }
 
 fn within(t: &Term, env: &SizeEnv) -> Built {
-    let mut done = Term::id(&t.ty().dom);
-    for f in t.chain().into_iter().rev() {
-        let f = match f.op() {
-            Op::Map(MapKind::Plain) if reduces(&f) => of_rows(&f, env)?.unwrap_or(f),
-            Op::Fork | Op::Bimap | Op::Fold | Op::While => {
-                let args = f.args().iter().map(|a| within(a, env));
-                f.with_args(args.collect::<Result<Vec<_>, _>>()?)?
-            }
-            _ => f,
-        };
-        done = build::compose(&f, &done)?;
-    }
-    Ok(done)
+    build::each_factor(t, |f| match f.op() {
+        Op::Map(MapKind::Plain) if reduces(&f) => Ok(of_rows(&f, env)?.unwrap_or(f)),
+        Op::Fork | Op::Bimap | Op::Fold | Op::While => build::each_arg(&f, |a| within(a, env)),
+        _ => Ok(f),
+    })
 }
 
 /// Returns a map of rows with the matrix in front of it.
@@ -52,7 +44,8 @@ fn of_rows(f: &Term, env: &SizeEnv) -> Result<Option<Term>, TypeError> {
     let element = row[at].args()[0].chain();
     let reduction = element.iter().position(reduces).unwrap_or(0);
     let (scalars, pair) = element.split_at(reduction);
-    let reduced = after.last().is_some_and(|f| matches!(f.op(), Op::Reduce(_)));
+    let passes = |f: &Term| matches!(f.op(), Op::Reduce(_) | Op::Scan(_) | Op::Histogram);
+    let reduced = after.last().is_some_and(passes);
     let results = n.mul(m).eval(env).unwrap_or(0);
     let of_pair = matches!(pair[0].op(), Op::Reduce(_)) && pair[0].ty().cod.is_scalar();
     if !reduced || scalars.is_empty() || !of_pair || results < RESULTS {

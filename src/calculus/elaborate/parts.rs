@@ -108,8 +108,7 @@ fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
                 }
             }
             Op::Fork | Op::Bimap | Op::Fold | Op::While => {
-                let args = f.args().iter().map(|a| within(a, outer, change, env));
-                f.with_args(args.collect::<Result<Vec<_>, _>>()?)?
+                build::each_arg(&f, |a| within(a, outer, change, env))?
             }
             _ => f,
         };

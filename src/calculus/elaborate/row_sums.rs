@@ -22,8 +22,7 @@ fn within(t: &Term, in_map: bool) -> Built {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
         let is_map = matches!(f.op(), Op::Map(_));
-        let args = f.args().iter().map(|a| within(a, in_map || is_map));
-        let f = f.with_args(args.collect::<Result<Vec<_>, _>>()?)?;
+        let f = build::each_arg(&f, |a| within(a, in_map || is_map))?;
         if in_map && let Some(elements) = elements(&f, &done) {
             let rows = done.chain()[0].sizes()[0].clone();
             let all = build::mapped(&rows, &elements, &build::rest(&done)?)?;
@@ -44,8 +43,7 @@ fn within(t: &Term, in_map: bool) -> Built {
 pub(super) fn by_rows(t: &Term, env: &SizeEnv) -> Built {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
-        let args = f.args().iter().map(|a| by_rows(a, env));
-        let f = f.with_args(args.collect::<Result<Vec<_>, _>>()?)?;
+        let f = build::each_arg(&f, |a| by_rows(a, env))?;
         done = match build::is_associative(&f) {
             true => reduced_by_rows(&f, &done, env)?,
             false => build::compose(&f, &done)?,

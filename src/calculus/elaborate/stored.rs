@@ -30,10 +30,7 @@ fn within(t: &Term, last: bool, env: &SizeEnv) -> Built {
     for (i, f) in chain.iter().enumerate().rev() {
         let last = last && chain[..i].iter().all(Term::is_view);
         let f = match f.op() {
-            Op::Fork | Op::Bimap => {
-                let args = f.args().iter().map(|a| within(a, last, env));
-                f.with_args(args.collect::<Result<Vec<_>, _>>()?)?
-            }
+            Op::Fork | Op::Bimap => build::each_arg(f, |a| within(a, last, env))?,
             Op::Fold => f.with_args(vec![within(&f.args()[0], true, env)?])?,
             _ => f.clone(),
         };

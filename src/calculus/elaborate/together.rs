@@ -21,8 +21,7 @@ pub(super) fn reductions_together(t: &Term) -> Result<Term, TypeError> {
             done.extend(fused(&f)?.chain());
             continue;
         }
-        let args = f.args().iter().map(reductions_together).collect::<Result<Vec<_>, _>>()?;
-        done.push(f.with_args(args)?);
+        done.push(build::each_arg(&f, reductions_together)?);
     }
     Term::of_chain(&done)
 }
