@@ -2,7 +2,7 @@
 
 use super::condition::Condition;
 use super::file;
-use super::rule::{Law, Rule};
+use super::rule::Rule;
 use crate::diag::{Code, Diagnostic, Result, Source};
 use indexmap::IndexMap;
 use std::collections::HashSet;
@@ -126,11 +126,6 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// Whether the set has rules that hold up to rounding only, so that a program's relaxed forms may be used, too.
-    pub fn approximates(&self) -> bool {
-        self.rules.values().any(|r| r.law == Law::Approx)
-    }
-
     /// Returns the shipped default set.
     ///
     /// # Errors

@@ -105,7 +105,7 @@ impl Session {
                 rules: key.rules,
                 float: self.float,
                 work: work(program, sizes, &elaborated.term, &elaborated.env)?,
-                forms: elaborated.forms_if(self.rules.approximates()),
+                forms: self.float.forms(&elaborated),
                 report: s.report,
                 saturated: None,
                 best,

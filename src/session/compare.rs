@@ -55,7 +55,7 @@ impl Session {
     /// When the program or a size is wrong, or a rule makes an ill-typed term.
     pub fn figures(&self, rules: &RuleSet, program: &Program, request: &Request) -> Result<Report> {
         let sizes = super::inputs::sizes(program, request)?;
-        let forms = program.elaborate(&sizes)?.forms_if(rules.approximates());
+        let forms = self.float.forms(&program.elaborate(&sizes)?);
         Ok(saturate::saturate(&forms, rules, &self.limits)?.report)
     }
 }

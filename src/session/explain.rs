@@ -148,7 +148,7 @@ impl Session {
             _ => Some(format!("it is {}, and the float mode is {}", rule.law, self.float.name())),
         };
         observer.event(&Event::Phase(Phase::Explain));
-        let forms = program.elaborate(&sizes)?.forms_if(self.rules.approximates());
+        let forms = self.float.forms(&program.elaborate(&sizes)?);
         let explainer = Explainer::new(&forms, &rules, &self.limits)?;
         let stat = explainer.graph.report.rules.get(&rule.name).copied();
         let outcome = explainer.why_not(rule)?;
@@ -247,8 +247,7 @@ impl Session {
         let written: Option<Term> = written.transpose()?;
         observer.event(&Event::Phase(Phase::Explain));
         let rules = self.rules.offered(&device.capabilities.names());
-        let mut explainer =
-            Explainer::new(&elaborated.forms_if(self.rules.approximates()), &rules, &self.limits)?;
+        let mut explainer = Explainer::new(&self.float.forms(&elaborated), &rules, &self.limits)?;
         let derivation = match (&written, &best) {
             (Some(goal), _) => explainer.derive_written(goal)?,
             (None, Some(best)) => {

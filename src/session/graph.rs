@@ -42,7 +42,7 @@ impl Session {
         let elaborated = program.elaborate(sizes)?;
         let rules = self.rules.offered(&device.capabilities.names());
         let run = if merged { saturate } else { saturate_apart };
-        let saturated = run(&elaborated.forms_if(self.rules.approximates()), &rules, &self.limits)?;
+        let saturated = run(&self.float.forms(&elaborated), &rules, &self.limits)?;
         let left_out = |reason: &String| {
             let text = format!("a form of the program was left out: {reason}");
             Diagnostic::warning(Code::Internal, text)

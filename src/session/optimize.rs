@@ -531,7 +531,7 @@ impl Session {
             model,
             rules: self.rules.hash(),
             float: self.float,
-            forms: elaborated.forms_if(self.rules.approximates()),
+            forms: self.float.forms(&elaborated),
             report: saturated.report.clone(),
             saturated: Some(saturated),
             best,

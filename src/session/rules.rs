@@ -1,5 +1,6 @@
 //! Reads source files, and assembles the rule set that the user asks for.
 
+use crate::calculus::elaborate;
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic, Failure, Limits, Result, Source};
 use crate::lang::distance;
@@ -43,6 +44,11 @@ impl Float {
     pub fn named(name: &str) -> Float {
         let known = [Float::Contract, Float::Relaxed];
         known.into_iter().find(|f| f.name() == name).unwrap_or(Float::Exact)
+    }
+
+    /// Returns the forms of a program that it allows.
+    pub(super) fn forms(self, program: &elaborate::Program) -> Vec<Term> {
+        program.forms_if(self == Float::Relaxed)
     }
 
     /// Whether rules of this law may be used.

@@ -158,7 +158,7 @@ impl Why<'_> {
             Some((of, explainer)) if *of == graph => explainer,
             other => {
                 let made = Explainer::new(
-                    &elaborated.forms_if(rules.approximates()),
+                    &Float::named(&key.float).forms(&elaborated),
                     &offered,
                     &Limits::default(),
                 )?;

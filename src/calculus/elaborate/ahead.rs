@@ -35,7 +35,8 @@ fn walk(e: &mut Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) {
             break;
         }
         body.put(*v, value);
-        *e = (**body).clone();
+        let body = std::mem::replace(&mut body.kind, Kind::Unit);
+        e.kind = body;
     }
     e.parts_outside_functions_mut().into_iter().for_each(|part| walk(part, env, fresh));
     let Kind::For(_, bound, Layout::Var(counter, ty), acc, body) = &mut e.kind else { return };

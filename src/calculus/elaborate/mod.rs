@@ -181,10 +181,15 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         next += 1;
         Var(next - 1)
     };
-    let (mut exact, mut approx) = (Approx::new(false), Approx::new(true));
+    let mut exact = Approx::new(false);
     let bodies = bodies(&body, short.as_ref(), &mut sizes, &mut exact, &mut fresh);
-    let relaxed = self::bodies(&body, short.as_ref(), &mut sizes, &mut approx, &mut fresh);
-    let relaxed = if approx.was_used() { relaxed } else { vec![] };
+    let relaxed = match exact.was_wanted() {
+        true => {
+            let mut approx = Approx::new(true);
+            self::bodies(&body, short.as_ref(), &mut sizes, &mut approx, &mut fresh)
+        }
+        false => vec![],
+    };
     let result_ty = sizes.ty(&entry.body.ty, entry.body.span)?;
     let mut env = sizes.into_env();
     let mut lost = vec![];

@@ -69,5 +69,9 @@ mod tests {
         assert_eq!(of(ScalarOp::Lt, lit(-1)), 0.0);
         assert_eq!(of(ScalarOp::Lt, Expr::Reg(Reg { id: 1, name: "n".into(), ty: int })), UNKNOWN);
         assert_eq!(of(ScalarOp::Gt, lit(100)), UNKNOWN);
+        // A bound that grows with the loop around counts as in the middle of it.
+        let step = Index::from(Var { id: 0, name: "step".into(), lo: 0, hi: 100 });
+        let bound = Expr::Index(step.plus(1), ScalarType::I32);
+        assert_eq!(of(ScalarOp::Lt, bound), 51.0);
     }
 }

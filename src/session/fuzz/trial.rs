@@ -225,11 +225,12 @@ impl Trial<'_> {
     ) -> Result<std::result::Result<Compiled, Refusal>> {
         let shared = self.shared;
         let (device, model) = (&shared.device, &shared.model);
-        let drawn =
-            saturate_apart(&term.forms_if(rules.approximates()), rules, limits).and_then(|graph| {
+        let drawn = saturate_apart(&self.shared.session.float.forms(term), rules, limits).and_then(
+            |graph| {
                 let drawn = extract::candidates(&graph, &term.env, device, model, limits)?;
                 Ok((graph, drawn.candidates))
-            });
+            },
+        );
         let (graph, found) = match drawn {
             Ok(drawn) => drawn,
             Err(failure) => return Ok(Err(Box::new(serious(failure)?))),
