@@ -7,7 +7,7 @@ use patsat::diag::Source;
 use patsat::lang::arbitrary::{LENGTHS, random};
 use patsat::lang::types::ScalarType;
 use patsat::session::fuzz::{Case, Finding, Fuzz, Kind, Tally, Watcher};
-use patsat::session::{Device, Session};
+use patsat::session::{Device, Float, Program, Session, rule_set};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -94,6 +94,25 @@ fn every_pattern_compiles_everywhere() {
     assert!(gpu.cost_model.is_some(), "no model of a GPU");
     let fuzz = Fuzz { candidates: 1, jobs: 2, ..Fuzz::default() };
     let tally = gpu.fuzz_programs(&fuzz, &programs, &mut Told).expect("no device is needed");
+    clean(&tally);
+    assert_eq!((tally.refused, tally.compiled), (0, programs.len() as u64), "{:?}", tally.refusals);
+}
+
+/// Forms that hold up to rounding give the same results.
+#[test]
+fn relaxed_forms_are_right() {
+    let programs = programs("tests/relaxed");
+    for source in &programs {
+        let program = Program::check(source, None).expect("a program");
+        let sizes = Case::of(source).expect("says how it is tried").sizes;
+        let elaborated = program.elaborate(&sizes).expect("a term");
+        assert!(!elaborated.relaxed.is_empty(), "{} has no relaxed form", source.name);
+    }
+    let mut session = session("portable");
+    session.float = Float::Relaxed;
+    session.rules = rule_set::<&str>(&[], Float::Relaxed).expect("the shipped rules");
+    let fuzz = Fuzz { candidates: 8, jobs: 2, ..Fuzz::default() };
+    let tally = session.fuzz_programs(&fuzz, &programs, &mut Told).expect("PoCL");
     clean(&tally);
     assert_eq!((tally.refused, tally.compiled), (0, programs.len() as u64), "{:?}", tally.refusals);
 }

@@ -12,8 +12,7 @@ use super::hoist;
 use super::interchange::named;
 use super::ranges::Ranges;
 use crate::calculus::size::SizeEnv;
-use crate::calculus::ty::Ty;
-use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::typed::Prim;
 
 /// Returns the program with reductions in front of the choices in its maps; `None` if there are none.
 pub(super) fn reductions_first(
@@ -28,7 +27,7 @@ pub(super) fn reductions_first(
 /// Changes all choices in an expression. Returns whether there were any.
 fn walk(e: &mut Ex, in_map: bool, ranges: &mut Ranges, fresh: &mut dyn FnMut() -> Var) -> bool {
     let in_map = in_map || matches!(e.kind, Kind::Map(Prim::Map, ..));
-    enter(e, ranges);
+    ranges.enter(e);
     let mut changed = false;
     for part in e.parts_mut() {
         changed |= walk(part, in_map, ranges, fresh);
@@ -55,7 +54,7 @@ fn take_reductions(
     fresh: &mut dyn FnMut() -> Var,
 ) {
     if hoist::reduces(&e.kind) && e.ty.is_scalar() {
-        if cannot_fail(e, ranges) {
+        if ranges.cannot_fail(e) {
             let name = named(&e.ty, fresh);
             let value = std::mem::replace(e, name.value(e.span));
             moved.push((name, value));
@@ -66,7 +65,7 @@ fn take_reductions(
         Kind::Op(..) | Kind::Pair(..) | Kind::Proj(..) => {
             e.parts_mut().into_iter().for_each(|part| take_reductions(part, moved, ranges, fresh));
         }
-        Kind::Let(name, value, body) if cannot_fail(value, ranges) => {
+        Kind::Let(name, value, body) if ranges.cannot_fail(value) => {
             let mut inner = vec![];
             take_reductions(body, &mut inner, ranges, fresh);
             if contains_reduction(value) || !inner.is_empty() {
@@ -78,31 +77,4 @@ fn take_reductions(
         // What is bound inside the branch is not known in front of it.
         _ => {}
     }
-}
-
-/// Notes what an expression binds.
-pub(super) fn enter(e: &Ex, ranges: &mut Ranges) {
-    match &e.kind {
-        Kind::Map(Prim::Map, f, args) => ranges.enter_map(f, args),
-        Kind::For(_, bound, counter, ..) => ranges.enter_loop(counter, bound),
-        Kind::Let(name, value, _) => ranges.enter_let(name, value),
-        _ => {}
-    }
-}
-
-/// Whether an expression has a value whatever its variables are, but for counters: no index that may be outside, no divisor, no loop
-/// without a bound.
-pub(super) fn cannot_fail(e: &Ex, ranges: &mut Ranges) -> bool {
-    enter(e, ranges);
-    let fails = match &e.kind {
-        Kind::Index(array, place) => !ranges.has(array, place),
-        Kind::While(..) => true,
-        Kind::Op(ScalarOp::Div | ScalarOp::Rem | ScalarOp::Pow, _) => !is_float(&e.ty),
-        _ => false,
-    };
-    !fails && e.parts().iter().all(|(_, part)| cannot_fail(part, ranges))
-}
-
-fn is_float(t: &Ty) -> bool {
-    matches!(t, Ty::Scalar(t) if t.is_float())
 }

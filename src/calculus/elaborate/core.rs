@@ -428,6 +428,11 @@ impl Ex {
         }
     }
 
+    /// Whether a part occurs in the expression.
+    pub(super) fn contains(&self, part: &Ex) -> bool {
+        self.kind == part.kind || self.parts().iter().any(|(_, e)| e.contains(part))
+    }
+
     /// Whether computing the expression again costs nothing, so that a `let` need not be kept.
     pub(super) fn is_free_of_cost(&self) -> bool {
         match &self.kind {

@@ -13,7 +13,6 @@
 //! A product of matrices by index, `generate n (\i -> generate m (\j -> reduce (+) 0 (generate k (\p -> a[i][p] * b[p][j]))))`,
 //! becomes one of the rows of `a` and the columns of `b`.
 
-use super::branches::{cannot_fail, enter};
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::hoist;
 use super::interchange::named;
@@ -39,7 +38,7 @@ impl Elements<'_> {
     /// first: what they then read may be an element for an outer one. `joined` says that the rows of the result become one
     /// array.
     fn walk(&mut self, e: &mut Ex, reduced: bool, joined: bool) {
-        enter(e, &mut self.ranges);
+        self.ranges.enter(e);
         let beside = matches!(&e.kind, Kind::Map(_, f, _) if contains_reduction(&f.body));
         let reduces = hoist::reduces(&e.kind);
         let reduced_inside = reduced || beside || reduces;
@@ -70,8 +69,7 @@ impl Elements<'_> {
                 let element = Kind::Index(Box::new(array.clone()), Box::new(at.clone()));
                 let fits =
                     at.kind == Kind::Var(i) && is_read(array) && inner.is_disjoint(&array.free());
-                let fits =
-                    fits && (cannot_fail(array, &mut self.ranges) || safe.contains(&element));
+                let fits = fits && (self.ranges.cannot_fail(array) || safe.contains(&element));
                 if fits && !read.iter().any(|(a, _): &(Ex, Ex)| a.kind == array.kind) {
                     read.extend(
                         array.element_type().map(|t| (array.clone(), Ex::new(element, t, at.span))),

@@ -26,6 +26,9 @@ use crate::lang::types::ScalarType;
 const STEPS: u64 = 64;
 const OF_FLOATS: u64 = 16;
 
+/// Most steps of a loop whose number of steps is not known: a reduction goes through all of them.
+const MOST: u64 = 1 << 24;
+
 /// Returns the program with reductions in place of such loops; `None` if there are none.
 pub(super) fn as_reductions(
     e: &Ex,
@@ -34,12 +37,13 @@ pub(super) fn as_reductions(
     fresh: &mut dyn FnMut() -> Var,
 ) -> Option<Ex> {
     let mut out = e.clone();
-    let mut folds = Folds { ranges: Ranges::new(env), approx, fresh, changed: false };
+    let mut folds = Folds { env, ranges: Ranges::new(env), approx, fresh, changed: false };
     folds.walk(&mut out);
     folds.changed.then_some(out)
 }
 
 struct Folds<'a> {
+    env: &'a SizeEnv,
     ranges: Ranges<'a>,
     approx: &'a mut Approx,
     fresh: &'a mut dyn FnMut() -> Var,
@@ -56,25 +60,10 @@ struct Part {
 
 impl Folds<'_> {
     fn walk(&mut self, e: &mut Ex) {
-        match &mut e.kind {
-            Kind::Let(name, value, body) => {
-                self.walk(value);
-                self.ranges.enter_let(name, value);
-                self.walk(body);
-            }
-            Kind::For(init, bound, counter, _, body) => {
-                self.walk(init);
-                self.walk(bound);
-                self.ranges.enter_loop(counter, bound);
-                self.walk(body);
-            }
-            Kind::Map(Prim::Map, f, args) => {
-                self.ranges.enter_map(f, args);
-                self.walk(&mut f.body);
-                args.iter_mut().for_each(|a| self.walk(a));
-            }
+        self.ranges.enter(e);
+        match &e.kind {
             // The program itself has chosen what a low-level map computes.
-            Kind::Map(..) => return,
+            Kind::Map(prim, ..) if *prim != Prim::Map => return,
             _ => e.parts_mut().into_iter().for_each(|part| self.walk(part)),
         }
         if let Some(reduction) = self.fold(e) {
@@ -90,8 +79,8 @@ impl Folds<'_> {
                 let (n, bound) = match number_of_steps(bound) {
                     Some(n) => (n, None),
                     None => {
-                        let most = self.ranges.greatest(bound)?;
-                        (Size::constant(u64::try_from(most).ok()?), Some(&**bound))
+                        let most = u64::try_from(self.ranges.greatest(bound)?).ok()?;
+                        (Size::constant((most <= MOST).then_some(most)?), Some(&**bound))
                     }
                 };
                 (&**init, acc, counter, Ex::iota(&n, ty, e.span), &**body, bound)
@@ -105,7 +94,7 @@ impl Folds<'_> {
         };
         let Ty::Array(n, _) = &array.ty else { return None };
         let floats = acc.vars().iter().any(|(_, t)| scalar(t).is_some_and(ScalarType::is_float));
-        if n.eval(self.ranges.env).ok()? < if floats { OF_FLOATS } else { STEPS } {
+        if n.eval(self.env).ok()? < if floats { OF_FLOATS } else { STEPS } {
             return None;
         }
         let (mut lets, mut result) = (vec![], body);
@@ -122,6 +111,11 @@ impl Folds<'_> {
         {
             return None;
         }
+        // A step that has an answer does not compute its own element.
+        let is_lazy = |p: &Part| matches!(p.op, ScalarOp::And | ScalarOp::Or);
+        if parts.iter().any(|p| is_lazy(p) && !self.ranges.cannot_fail(&p.element)) {
+            return None;
+        }
         let is_sum = |p: &Part| matches!(p.op, ScalarOp::Add | ScalarOp::Mul);
         let is_float = |p: &Part| scalar(&p.element.ty).is_some_and(ScalarType::is_float);
         if parts.iter().any(|p| is_sum(p) && is_float(p)) && !self.approx.use_it() {
@@ -131,9 +125,11 @@ impl Folds<'_> {
         let elements = nest(parts.iter().map(|p| p.element.clone()).collect(), Ex::pair)?;
         let units = nest(parts.iter().map(|p| p.unit.clone()).collect(), Ex::pair)?;
         let mut of_step = elements.after(lets);
-        if let (Some(bound), Layout::Var(..)) = (bound, element) {
-            let bool = ScalarType::Bool;
-            let within = Ex::op(ScalarOp::Lt, vec![element.value(span), bound.clone()], bool, span);
+        // All steps have the same bound, which is computed once.
+        let bound = bound.map(|bound| (named(&bound.ty, self.fresh), bound.clone()));
+        if let Some((name, _)) = &bound {
+            let places = vec![element.value(span), name.value(span)];
+            let within = Ex::op(ScalarOp::Lt, places, ScalarType::Bool, span);
             of_step = Ex::choice(within, of_step, units.clone());
         }
         let mapped = Ex::map_of(of_step, [(element, &array)], self.fresh)?;
@@ -143,7 +139,7 @@ impl Folds<'_> {
         let from_unit = *init == units;
         let operator = self.operator(&parts, &e.ty, span)?;
         let kind = Kind::Prim(Prim::Reduce, vec![operator], vec![], vec![units, mapped]);
-        let reduced = Ex::new(kind, e.ty.clone(), span);
+        let reduced = Ex::new(kind, e.ty.clone(), span).after(bound.into_iter().collect());
         if from_unit {
             return Some(reduced);
         }
@@ -271,6 +267,15 @@ mod tests {
         let upto = "entry f [n] (xs: [n]i32) =
             map (\\i -> loop acc = 0i32 for k < i + 1 do acc + xs[k]) (iota n)";
         assert_eq!(has(upto, "reduce (+) 0 . map"), (true, false));
+        // Counters of another type, and what is computed of them.
+        let cast = "entry f [n] (xs: [n]i32) =
+            loop t = 0i32 for d < n do
+              let k = i32.i64 d % 90 + 1 in loop acc = t for j < k do max acc xs[j]";
+        assert_eq!(has(cast, "reduce max"), (true, false));
+        // What wraps around is not known.
+        let wraps = "entry f [n] (xs: [n]i32) =
+            map (\\i -> loop acc = 0i32 for k < 30000000 * i + 1 do acc + xs[k]) (iota n)";
+        assert_eq!(has(wraps, "reduce"), (false, false));
         // Nothing is known of what data decide.
         let data = "entry f [n] (xs: [n]i32) =
             map (\\i -> loop acc = 0i32 for k < xs[i] do acc + k) (iota n)";
@@ -288,6 +293,13 @@ mod tests {
         assert_eq!(of("acc + x * acc"), (false, false));
         assert_eq!(of("if acc > 5 then acc + x else acc"), (false, false));
         assert_eq!(of("acc + x + 1"), (true, false));
+        // The steps after the first false one read nothing.
+        let all = |step: &str| {
+            let head = "entry f [n] (xs: [n]bool) (is: [n]i32) = loop ok = true for i in is do ";
+            has(&format!("{head}{step}"), "reduce (&&)")
+        };
+        assert_eq!(all("ok && xs[i]"), (false, false));
+        assert_eq!(all("ok && i < 5"), (true, false));
         assert_eq!(of("if x > 5 then acc else x + acc"), (true, false));
     }
 }

@@ -7,7 +7,6 @@
 //! Inside the map, one work-group or one work-item treats each row, which pays as long as the row fits in local memory. Outside, the whole device
 //! treats all rows, however few or long they are. This is another form of the program, and the cost model decides.
 
-use super::branches::cannot_fail;
 use super::core::{Ex, Kind, Layout, Var};
 use super::cut::Cut;
 use super::digits;
@@ -184,7 +183,7 @@ impl Irregular<'_> {
     fn chosen_later(&mut self, e: &mut Ex) {
         match &mut e.kind {
             Kind::If(c, yes, no) => {
-                let total = |e: &Ex| cannot_fail(e, &mut Ranges::new(self.env));
+                let total = |e: &Ex| Ranges::new(self.env).cannot_fail(e);
                 let moves = |e: &Ex| contains(e, self.env) && total(e);
                 if !(moves(yes) && total(no) || moves(no) && total(yes)) {
                     return;

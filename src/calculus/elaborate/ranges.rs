@@ -1,15 +1,17 @@
-//! Ranges of the counters of maps and loops, and of sums of them.
+//! Ranges of the counters of maps and loops, and of what is computed of them: which indices are in their arrays, and which
+//! expressions always have a value.
 
-use super::core::{Ex, Kind, Lambda, Layout, Var};
-use crate::calculus::size::SizeEnv;
+use super::core::{Ex, Kind, Layout, Var};
+use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::types::ScalarType;
 use std::collections::HashMap;
 
-/// What is known of names: walks of an expression say what they enter.
+/// What is known of names. A walk says which expressions it enters.
 pub(super) struct Ranges<'a> {
-    pub(super) env: &'a SizeEnv,
-    /// The greatest values of counters, and of names for sums of them. None of them is negative.
+    env: &'a SizeEnv,
+    /// The greatest values of counters, and of names for what is computed of them. None of them is negative.
     most: HashMap<Var, i128>,
 }
 
@@ -18,80 +20,137 @@ impl<'a> Ranges<'a> {
         Ranges { env, most: HashMap::new() }
     }
 
-    /// Notes the counters among the parameters of a map's function.
-    pub(super) fn enter_map(&mut self, f: &Lambda, args: &[Ex]) {
-        for (p, array) in f.params.iter().zip(args) {
-            if let (Layout::Var(v, _), Kind::Prim(Prim::Iota, ..), Ty::Array(n, _)) =
-                (p, &array.kind, &array.ty)
-                && let Ok(n) = n.eval(self.env)
-            {
-                self.most.insert(*v, i128::from(n) - 1);
+    /// Notes a counter of `n` steps.
+    pub(super) fn counter(&mut self, v: Var, n: &Size) {
+        if let Ok(n) = n.eval(self.env) {
+            self.most.insert(v, i128::from(n) - 1);
+        }
+    }
+
+    /// Notes what an expression binds.
+    pub(super) fn enter(&mut self, e: &Ex) {
+        match &e.kind {
+            Kind::Map(Prim::Map, f, args) => {
+                for (p, array) in f.params.iter().zip(args) {
+                    if let (Layout::Var(v, _), Kind::Prim(Prim::Iota, ..), Ty::Array(n, _)) =
+                        (p, &array.kind, &array.ty)
+                    {
+                        self.counter(*v, n);
+                    }
+                }
             }
+            Kind::For(_, bound, Layout::Var(v, _), ..) => {
+                if let Some(most) = self.greatest(bound) {
+                    self.most.insert(*v, most - 1);
+                }
+            }
+            Kind::Let(Layout::Var(v, _), value, _) => {
+                if let Some(most) = self.natural(value) {
+                    self.most.insert(*v, most);
+                }
+            }
+            _ => {}
         }
     }
 
-    /// Notes the counter of a loop.
-    pub(super) fn enter_loop(&mut self, counter: &Layout, bound: &Ex) {
-        if let (Layout::Var(v, _), Some(most)) = (counter, self.greatest(bound)) {
-            self.most.insert(*v, most - 1);
-        }
-    }
-
-    /// Notes the value of a name.
-    pub(super) fn enter_let(&mut self, name: &Layout, value: &Ex) {
-        if let (Layout::Var(v, _), Some(most)) = (name, self.greatest(value))
-            && self.is_natural(value)
-        {
-            self.most.insert(*v, most);
-        }
+    /// Whether an expression has a value whatever its variables are, in their ranges: no index that may be outside of its array, no
+    /// divisor that may be zero, no loop without a bound.
+    pub(super) fn cannot_fail(&mut self, e: &Ex) -> bool {
+        self.enter(e);
+        let fails = match &e.kind {
+            Kind::Index(array, place) => !self.has(array, place),
+            Kind::While(..) => true,
+            Kind::Op(ScalarOp::Div | ScalarOp::Rem, args) => {
+                !is_float(&e.ty) && positive(&args[1]).is_none()
+            }
+            Kind::Op(ScalarOp::Pow, _) => !is_float(&e.ty),
+            _ => false,
+        };
+        !fails && e.parts().iter().all(|(_, part)| self.cannot_fail(part))
     }
 
     /// Whether an array has an element at a place.
-    pub(super) fn has(&self, array: &Ex, place: &Ex) -> bool {
-        let Ty::Array(n, _) = &array.ty else { return false };
-        let most = self.greatest(place).filter(|_| self.is_natural(place));
-        most.is_some_and(|most| n.eval(self.env).is_ok_and(|n| most < i128::from(n)))
+    fn has(&self, array: &Ex, place: &Ex) -> bool {
+        let (Ty::Array(n, _), Some(most)) = (&array.ty, self.natural(place)) else { return false };
+        n.eval(self.env).is_ok_and(|n| most < i128::from(n))
+    }
+
+    /// Returns a number that an integer never exceeds, if it is never negative, either.
+    fn natural(&self, e: &Ex) -> Option<i128> {
+        let (most, limit) = (self.greatest(e)?, limit(&e.ty)?);
+        let naturals = |args: &[Ex]| args.iter().all(|a| self.natural(a).is_some());
+        let is_natural = match &e.kind {
+            Kind::Var(_) | Kind::Size(_) => true,
+            Kind::Lit(_) => most >= 0,
+            Kind::Op(ScalarOp::Max, args) => args.iter().any(|a| self.natural(a).is_some()),
+            // What is too large for the type wraps around.
+            Kind::Op(ScalarOp::Add | ScalarOp::Mul | ScalarOp::Cast(_), args) => {
+                most <= limit && naturals(args)
+            }
+            Kind::Op(ScalarOp::Min | ScalarOp::Div | ScalarOp::Rem, args) => naturals(args),
+            _ => false,
+        };
+        is_natural.then_some(most)
     }
 
     /// Returns a number that an integer never exceeds; `None` if none is known.
     pub(super) fn greatest(&self, e: &Ex) -> Option<i128> {
-        let of = |k: usize| match &e.kind {
-            Kind::Op(_, args) => self.greatest(args.get(k)?),
-            _ => None,
+        let args = match &e.kind {
+            Kind::Var(v) => return self.most.get(v).copied(),
+            Kind::Lit(n) => return n.as_int(),
+            Kind::Size(n) => return Some(i128::from(n.eval(self.env).ok()?)),
+            Kind::Op(_, args) => args,
+            _ => return None,
         };
-        match &e.kind {
-            Kind::Var(v) => self.most.get(v).copied(),
-            Kind::Lit(n) => n.as_int(),
-            Kind::Size(n) => Some(i128::from(n.eval(self.env).ok()?)),
-            Kind::Op(ScalarOp::Add, _) => of(0)?.checked_add(of(1)?),
-            Kind::Op(ScalarOp::Sub, args) => match &args[1].kind {
-                Kind::Lit(_) | Kind::Size(_) => of(0)?.checked_sub(of(1)?),
-                _ if self.is_natural(&args[1]) => of(0),
-                _ => None,
-            },
-            Kind::Op(ScalarOp::Mul, args) if args.iter().all(|a| self.is_natural(a)) => {
-                of(0)?.checked_mul(of(1)?)
+        let natural = |k: usize| self.natural(&args[k]);
+        let of = |k: usize| self.greatest(&args[k]);
+        let Kind::Op(op, _) = &e.kind else { return None };
+        match op {
+            // The sum of a natural number and a negative one does not wrap around.
+            ScalarOp::Add if natural(0).or(natural(1)).is_some() => of(0)?.checked_add(of(1)?),
+            // Nor does the difference of natural numbers with a sign.
+            ScalarOp::Sub if is_signed(&e.ty) => {
+                let least = match &args[1].kind {
+                    Kind::Lit(_) | Kind::Size(_) => natural(1)?,
+                    _ => natural(1).map(|_| 0)?,
+                };
+                Some(natural(0)? - least)
             }
-            Kind::Op(ScalarOp::Min, _) => match (of(0), of(1)) {
+            ScalarOp::Mul => natural(0)?.checked_mul(natural(1)?),
+            ScalarOp::Div => Some(natural(0)? / positive(&args[1])?),
+            ScalarOp::Rem => Some(natural(0)?.min(positive(&args[1])? - 1)),
+            ScalarOp::Cast(_) => natural(0),
+            ScalarOp::Min => match (of(0), of(1)) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             },
-            Kind::Op(ScalarOp::Max, _) => Some(of(0)?.max(of(1)?)),
+            ScalarOp::Max => Some(of(0)?.max(of(1)?)),
             _ => None,
         }
     }
+}
 
-    /// Whether an integer is known to be 0 or more.
-    fn is_natural(&self, e: &Ex) -> bool {
-        match &e.kind {
-            Kind::Var(v) => self.most.contains_key(v),
-            Kind::Lit(n) => n.as_int().is_some_and(|n| n >= 0),
-            Kind::Size(_) => true,
-            Kind::Op(ScalarOp::Add | ScalarOp::Mul | ScalarOp::Min, args) => {
-                args.iter().all(|a| self.is_natural(a))
-            }
-            Kind::Op(ScalarOp::Max, args) => args.iter().any(|a| self.is_natural(a)),
-            _ => false,
-        }
+/// Returns the value of a positive literal.
+fn positive(e: &Ex) -> Option<i128> {
+    match &e.kind {
+        Kind::Lit(n) => n.as_int().filter(|n| *n > 0),
+        _ => None,
     }
+}
+
+/// Returns the greatest number of an integer type.
+fn limit(t: &Ty) -> Option<i128> {
+    match t {
+        Ty::Scalar(ScalarType::Bool) => None,
+        Ty::Scalar(t) if !t.is_float() => Some((1 << (t.bits() - usize::from(t.is_signed()))) - 1),
+        _ => None,
+    }
+}
+
+fn is_signed(t: &Ty) -> bool {
+    matches!(t, Ty::Scalar(t) if t.is_signed())
+}
+
+fn is_float(t: &Ty) -> bool {
+    matches!(t, Ty::Scalar(t) if t.is_float())
 }

@@ -612,6 +612,14 @@ fn results_of_pairs_have_a_form_in_a_matrix() {
         format!("map (\\r -> reduce (+) 0 (map (\\k -> if {dot} > t then 1 else 0) q)) q");
     assert!(has(2048, &counted), "{:?}", forms(2048, &counted));
     assert!(has(2048, &format!("map (\\r -> reduce (+) 0 (map (\\k -> exp ({dot})) q)) q")));
+    // Whatever goes through the elements, a condition of each needs the result.
+    let ranks = format!("map (\\r -> scan (+) 0 (map (\\k -> if {dot} > t then 1 else 0) q)) q");
+    assert!(has(2048, &ranks), "{:?}", forms(2048, &ranks));
+    let masked = format!(
+        "map (\\r -> let c = map2 (\\k j -> if {dot} > t then j else 0) q (iota n)
+           let s = reduce (+) 0 c in map (\\x -> x / s) c) q"
+    );
+    assert!(has(2048, &masked), "{:?}", forms(2048, &masked));
     // Elements without a reduction are cheap where they are reduced.
     assert!(!has(2048, "map (\\r -> reduce (+) 0 (map (\\k -> exp (r[0] * k[0])) q)) q"));
 }

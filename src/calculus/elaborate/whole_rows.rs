@@ -9,7 +9,6 @@
 //! treat neighbouring elements of rows read neighbouring places. On the other hand, what is between two stages of `f'` may be stored,
 //! so this is another form of a program, and the cost model decides.
 
-use super::branches::cannot_fail;
 use super::core::{Ex, Kind, Lambda, Layout, Var, is_view};
 use super::interchange::named;
 use super::ranges::Ranges;
@@ -353,7 +352,7 @@ impl WholeRows<'_> {
             return Some(());
         }
         let list = is_list(e);
-        let may_move = e.ty.is_scalar() && (always || cannot_fail(e, &mut Ranges::new(self.env)));
+        let may_move = e.ty.is_scalar() && (always || Ranges::new(self.env).cannot_fail(e));
         match &mut e.kind {
             Kind::If(c, yes, no) => {
                 self.scalars(c, always, rows)?;

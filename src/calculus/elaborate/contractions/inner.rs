@@ -11,42 +11,54 @@ impl Contractions<'_> {
     /// Returns a nest whose element goes through an array of contractions, such as the maximum of all channels of a convolution:
     /// the array of all of them is a nest of its own, and the element goes through its rows.
     pub(super) fn inner(&mut self, e: &Ex) -> Option<Ex> {
-        let (mut around, mut body) = (vec![], e);
+        let (mut around, mut body): (Vec<Around>, &Ex) = (vec![], e);
+        // The arrays, each in so many maps and behind so many names of the innermost.
+        let mut arrays: Vec<(&Ex, usize, usize)> = vec![];
         while let Kind::Map(Prim::Map, function, args) = &body.kind {
             let mut of_map = Around { function, args, lets: vec![] };
             body = &function.body;
             while let Kind::Let(p, value, inner) = &body.kind {
+                let array = array_of_reductions(value);
+                arrays.extend(array.map(|a| (a, around.len() + 1, of_map.lets.len())));
                 of_map.lets.push((p.clone(), (**value).clone()));
                 body = inner;
             }
             around.push(of_map);
         }
-        let array = array_of_reductions(body)?;
-        let all = around.iter().rev().try_fold(array.clone(), |e, a| {
-            let e = e.behind(a.lets.iter(), self.fresh);
-            Ex::map_of(e, a.function.params.iter().zip(a.args), self.fresh)
-        })?;
-        let all = self.nest(&all)?;
-        let mut out = e.clone();
-        self.with_rows(&mut out, all, array);
-        Some(out)
+        let names = around.last()?.lets.len();
+        arrays.extend(array_of_reductions(body).map(|a| (a, around.len(), names)));
+        for (array, depth, names) in arrays {
+            let all =
+                around[..depth].iter().enumerate().rev().try_fold(array.clone(), |e, (k, a)| {
+                    let lets = if k + 1 == depth { &a.lets[..names] } else { &a.lets[..] };
+                    let e = e.behind(lets.iter(), self.fresh);
+                    Ex::map_of(e, a.function.params.iter().zip(a.args), self.fresh)
+                });
+            if let Some(all) = all.and_then(|all| self.nest(&all)) {
+                let mut out = e.clone();
+                self.with_rows(&mut out, all, array, depth);
+                return Some(self.inner(&out).unwrap_or(out));
+            }
+        }
+        None
     }
 
-    /// Gives a nest the rows of an array, where they stand for the array that it computes.
-    fn with_rows(&mut self, e: &mut Ex, rows: Ex, array: &Ex) {
-        let mut body = e;
-        while let Kind::Let(..) = &body.kind {
-            let Kind::Let(_, _, inner) = &mut body.kind else { return };
-            body = inner;
+    /// Gives `depth` maps the rows of an array, where they stand for the array that the maps compute.
+    fn with_rows(&mut self, e: &mut Ex, rows: Ex, array: &Ex, depth: usize) {
+        if depth == 0 {
+            return e.replace(array, &rows);
         }
-        let (Kind::Map(Prim::Map, f, args), Ty::Array(_, row)) = (&mut body.kind, &rows.ty) else {
-            return body.replace(array, &rows);
-        };
-        let name = Layout::Var((self.fresh)(), (**row).clone());
-        self.with_rows(&mut f.body, name.value(rows.span), array);
-        f.params.insert(0, name);
-        args.insert(0, rows);
-        keep_used(f, args);
+        match (&mut e.kind, &rows.ty) {
+            (Kind::Let(_, _, body), _) => self.with_rows(body, rows, array, depth),
+            (Kind::Map(_, f, args), Ty::Array(_, row)) => {
+                let name = Layout::Var((self.fresh)(), (**row).clone());
+                self.with_rows(&mut f.body, name.value(rows.span), array, depth - 1);
+                f.params.insert(0, name);
+                args.insert(0, rows);
+                keep_used(f, args);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -57,9 +69,6 @@ fn array_of_reductions(e: &Ex) -> Option<&Ex> {
         Kind::Prim(_, _, _, args) => args.iter().find_map(array_of_reductions),
         Kind::Pair(..) | Kind::Proj(..) | Kind::Op(..) => {
             e.parts().into_iter().find_map(|(_, part)| array_of_reductions(part))
-        }
-        Kind::Let(_, value, body) => {
-            array_of_reductions(value).or_else(|| array_of_reductions(body))
         }
         _ => None,
     }

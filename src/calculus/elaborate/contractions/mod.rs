@@ -126,6 +126,8 @@ impl Contractions<'_> {
     fn nest(&mut self, e: &Ex) -> Option<Ex> {
         let (mut axes, mut names): (Vec<Axis>, Vec<(Layout, Ex)>) = (vec![], vec![]);
         let (mut stages, mut around) = (vec![], vec![]);
+        // What each element computes: its names, also those that only a branch needs, and itself.
+        let mut computed: Vec<Ex> = vec![];
         let mut body = e;
         while let (Kind::Map(Prim::Map, f, args), Ty::Array(n, _)) = (&body.kind, &body.ty) {
             let axis = axis(n, args, self.fresh)?;
@@ -141,6 +143,9 @@ impl Contractions<'_> {
                     }
                     None => (**value).clone(),
                 };
+                if value.ty.is_scalar() && contains_reduction(value) {
+                    computed.push((**value).clone());
+                }
                 names.push((p.clone(), named));
                 around.last_mut()?.lets.push((p.clone(), (**value).clone()));
                 body = inner;
@@ -150,17 +155,23 @@ impl Contractions<'_> {
         if axes.len() < 2 || !is_scalar || !contains_pattern(e) {
             return None;
         }
-        let mut body = body.clone();
-        for name in names.iter().rev() {
-            substitute(&mut body, std::slice::from_ref(name));
-            // Names that are used often may stand for ever larger expressions.
-            if body.size() > LARGEST {
-                return None;
+        computed.push(body.clone());
+        for part in &mut computed {
+            for name in names.iter().rev() {
+                substitute(part, std::slice::from_ref(name));
+                // Names that are used often may stand for ever larger expressions.
+                if part.size() > LARGEST {
+                    return None;
+                }
             }
+            self.reads().simplify(part);
         }
-        self.reads().simplify(&mut body);
-        let others = self.all_but_last(&mut body, &axes)?;
-        let product = owned_reductions(&body).iter().find_map(|r| self.product(&body, r, &axes))?;
+        let mut body = computed.last()?.clone();
+        let mut found = owned_reductions(&computed);
+        found.retain(|r| body.contains(r));
+        let others = self.all_but_last(&mut body, &found, &axes)?;
+        found.retain(|r| body.contains(r));
+        let product = found.iter().find_map(|r| self.product(&body, r, &axes))?;
         let product = product.after(others);
         Some(stages.into_iter().rev().fold(product, |e, (name, mut value)| {
             if !name.meets(&e.free()) {
@@ -173,13 +184,18 @@ impl Contractions<'_> {
 
     /// Takes all contractions but one out of an element, such as the gate of a gated convolution: the nest reads the array of their
     /// values. Returns their names with the arrays, which are products.
-    fn all_but_last(&mut self, body: &mut Ex, axes: &[Axis]) -> Option<Vec<(Layout, Ex)>> {
-        let (found, mut products) = (owned_reductions(body), vec![]);
+    fn all_but_last(
+        &mut self,
+        body: &mut Ex,
+        found: &[Ex],
+        axes: &[Axis],
+    ) -> Option<Vec<(Layout, Ex)>> {
         if found.len() < 2 {
             return Some(vec![]);
         }
+        let mut products = vec![];
         for reduction in found {
-            let product = self.product(&reduction, &reduction, axes);
+            let product = self.product(reduction, reduction, axes);
             products.extend(product.map(|product| (reduction, product)));
         }
         products.pop();
@@ -188,7 +204,7 @@ impl Contractions<'_> {
             let name = Layout::Var((self.fresh)(), product.ty.clone());
             let whole = name.value(reduction.span);
             let read = axes.iter().try_fold(whole, |e, axis| e.element(&axis.place(&e)))?;
-            body.replace(&reduction, &read);
+            body.replace(reduction, &read);
             stages.push((name, product));
         }
         Some(stages)
@@ -222,7 +238,7 @@ impl Contractions<'_> {
         let mut sum = self.sum(reduction)?;
         let counters: Vars = nest.iter().map(|a| a.counter).collect();
         if is_sum(reduction) {
-            self.conditions_into_operands(&mut sum, &counters);
+            self.conditions_into_operands(&mut sum, nest);
         }
         let (a, b) = Self::operands(&sum.element, &counters)?;
         let last = nest.last()?.counter;
@@ -414,18 +430,18 @@ impl Contractions<'_> {
     /// operand reads windows, or depends on a condition, which matrix instructions have no place for.
     fn is_new(&self, sum: &Sum, rows: &Operand, columns: &Operand, nest: &[&Axis]) -> bool {
         let counters: Vars = nest.iter().copied().chain(&sum.axes).map(|a| a.counter).collect();
-        let mut windows = false;
+        let mut new = sum.axes.len() > 1;
         for part in rows.parts.iter().chain(&columns.parts) {
-            windows |= matches!(part.kind, Kind::If(..));
+            new |= matches!(part.kind, Kind::If(..));
             reads_of(part, &mut |read| {
                 let mut array = read;
                 while let Kind::Index(a, at) = &array.kind {
-                    windows |= affine(at, &counters, self.env).is_none_or(|p| slides(&p));
+                    new |= affine(at, &counters, self.env).is_none_or(|p| slides(&p));
                     array = a;
                 }
             });
         }
-        windows || sum.axes.len() > 1
+        new
     }
 
     /// Returns the product of all rows with all columns: at each pair, the body with the sum in the place of `result`.
@@ -465,7 +481,8 @@ impl Contractions<'_> {
             body.replace(&part.e, &part.array);
         }
         let [(name, _)] = &result.vars()[..] else { return None };
-        if body.uses(*name) == 1 {
+        // In a branch, it would be no product.
+        if body.uses(*name) == 1 && !in_branch(&body, *name) {
             body.put(*name, &reduce);
         } else {
             body = body.bound(result.clone(), reduce);
@@ -558,6 +575,14 @@ fn distribute(e: &Ex, nest: &Vars, operands: &mut [Operand; 2]) -> Option<()> {
     }
 }
 
+/// Whether a branch mentions a name.
+fn in_branch(e: &Ex, name: Var) -> bool {
+    match &e.kind {
+        Kind::If(c, yes, no) => in_branch(c, name) || yes.uses(name) + no.uses(name) > 0,
+        _ => e.parts().into_iter().any(|(_, part)| in_branch(part, name)),
+    }
+}
+
 /// Whether a reduction is a sum.
 fn is_sum(reduction: &Ex) -> bool {
     let adds = |f: &Lambda| matches!(f.body.kind, Kind::Op(ScalarOp::Add, _));
@@ -572,10 +597,10 @@ fn is_zero(e: &Ex) -> bool {
     }
 }
 
-/// Returns the different reductions that an expression always computes.
-fn owned_reductions(e: &Ex) -> Vec<Ex> {
+/// Returns the different reductions that expressions always compute.
+fn owned_reductions(computed: &[Ex]) -> Vec<Ex> {
     let (mut found, mut out): (Vec<&Ex>, Vec<Ex>) = (vec![], vec![]);
-    reductions(e, &mut found);
+    computed.iter().for_each(|e| reductions(e, &mut found));
     for reduction in found {
         if !out.contains(reduction) {
             out.push(reduction.clone());

@@ -17,7 +17,11 @@ fn becomes(program: &Program, product: &str) -> bool {
 
 /// Returns the forms as text, for messages.
 fn forms(program: &Program) -> String {
-    program.forms().iter().map(|t| format!("\n{t}")).collect()
+    texts(&program.forms())
+}
+
+fn texts(terms: &[Term]) -> String {
+    terms.iter().map(|t| format!("\n{t}")).collect()
 }
 
 const SIZES: [(&str, u64); 5] = [("b", 3), ("ci", 4), ("co", 8), ("h", 30), ("w", 34)];
@@ -117,10 +121,32 @@ fn conditions_of_products_move_into_their_operands() {
     };
     for condition in ["k > i", "k > i && k < j + 7"] {
         let program = of(condition);
-        assert!(becomes_relaxed(&program, PRODUCT), "{:?}", program.relaxed);
+        assert!(becomes_relaxed(&program, PRODUCT), "{}", texts(&program.relaxed));
     }
     // A condition on a row and a column together belongs to neither.
     assert!(!becomes_relaxed(&of("i < j + k"), PRODUCT));
+    // In a branch, with a name of its own.
+    let text = "entry f [n] (A: [n][n]f32) (B: [n][n]f32) : [n][n]f32 =
+        generate n (\\i -> generate n (\\j -> if i < j then 0
+          else reduce (+) 0 (generate n (\\k -> if k >= j && k <= i then A[i][k] * B[k][j] else 0))))";
+    let branch = elaborated(text, &[("n", 128)]);
+    let product = "fork (reduce (+) 0.0 . map (*) . zip . bimap fst fst)";
+    assert!(becomes_relaxed(&branch, product), "{}", texts(&branch.relaxed));
+}
+
+/// Where the condition keeps an index in its array, the index stays behind the condition.
+#[test]
+fn conditions_that_guard_another_operand_stay() {
+    let of = |condition: &str, b: &str| {
+        let text = format!(
+            "entry f [n] [m] (A: [n][2*m]f32) (B: [m][n]f32) : [n][n]f32 =
+               tabulate_2d n n (\\i j -> sum (tabulate (2*m) (\\k -> if {condition} then A[i, k] * B[{b}, j] else 0)))"
+        );
+        elaborated(&text, &[("n", 96), ("m", 128)]).relaxed
+    };
+    assert!(of("k < m", "k").iter().all(|t| !t.to_string().contains(PRODUCT)));
+    assert!(of("k < m && k > i", "k").iter().all(|t| !t.to_string().contains(PRODUCT)));
+    assert!(of("k > i", "k / 2").iter().any(|t| t.to_string().contains(PRODUCT)));
 }
 
 #[test]
@@ -133,7 +159,8 @@ fn sums_of_sums_of_products_are_several_products() {
         elaborated(&text, &[("n", 1024), ("m", 128)])
     };
     let two = |p: &Program| p.relaxed.iter().any(|t| t.to_string().matches(PRODUCT).count() == 2);
-    assert!(two(&of("aj * bi + bj * ai")), "{:?}", of("aj * bi + bj * ai").relaxed);
+    let sum = of("aj * bi + bj * ai");
+    assert!(two(&sum), "{}", texts(&sum.relaxed));
     assert!(two(&of("ai * aj - bi * bj")));
     // One pass over the same rows is better.
     assert!(of("ai * bi + ai * ai").relaxed.is_empty());
@@ -141,11 +168,24 @@ fn sums_of_sums_of_products_are_several_products() {
 
 #[test]
 fn what_goes_through_channels_has_them_in_an_array() {
-    let text = "entry f [ci][co][h][w] (x: [ci][h + 2][w + 2]f32) (k: [co][ci][3][3]f32) : [h][w]f32 =
-        tabulate_2d h w (\\i j -> maximum (map (\\c ->
-          sum (map2 (\\p r -> sum (tabulate 3 (\\di -> sum (tabulate 3 (\\dj -> p[i + di, j + dj] * r[di, dj]))))) x c)) k))";
-    let program = elaborated(text, &SIZES);
-    assert!(becomes(&program, PRODUCT), "{}", forms(&program));
+    let of = |ty: &str, of_channels: &str| {
+        let sum = "sum (map2 (\\p r -> sum (tabulate 3 (\\di -> sum (tabulate 3 (\\dj -> p[i + di, j + dj] * r[di, dj]))))) x c)";
+        let channels = format!("map (\\c -> {sum}) k");
+        let body = of_channels.replace("CHANNELS", &format!("({channels})"));
+        let text = format!(
+            "entry f [ci][co][h][w] (x: [ci][h + 2][w + 2]f32) (k: [co][ci][3][3]f32) : {ty} =
+               tabulate_2d h w (\\i j -> {body})"
+        );
+        elaborated(&text, &SIZES)
+    };
+    for (ty, body) in [
+        ("[h][w]f32", "maximum CHANNELS"),
+        ("[h][w]f32", "let all = CHANNELS in maximum all - minimum all"),
+        ("[h][w][co]f32", "let all = CHANNELS let s = sum all in map (\\x -> x / s) all"),
+    ] {
+        let program = of(ty, body);
+        assert!(becomes(&program, PRODUCT), "{body}: {}", forms(&program));
+    }
 }
 
 #[test]
