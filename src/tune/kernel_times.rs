@@ -39,7 +39,7 @@ impl Runner for ByKernel<'_> {
         budget: Duration,
     ) -> Result<Vec<f64>, WorkerError> {
         let runs = self.worker.run(id, repetitions, budget)?;
-        for run in &runs {
+        for run in runs.iter().filter(|run| !run.kernels_us.is_empty()) {
             let scale = run.device_us / run.kernels_us.iter().sum::<f64>();
             let kernels = self.runs.entry(id).or_default();
             kernels.resize(run.kernels_us.len(), vec![]);

@@ -166,7 +166,7 @@ fn libraries_stay_where_they_belong() {
         };
         let allowed = |what: &str| match what {
             "egg" => layer == "saturate" || layer == "extract",
-            "opencl3" => name.starts_with("opencl/runtime"),
+            "cl3" | "opencl3" => name.starts_with("opencl/runtime"),
             "clap" | "indicatif" | "comfy_table" | "annotate_snippets" | "ctrlc" => layer == "cli",
             "libm" => name.starts_with("calculus/value"),
             "rusqlite" => name.starts_with("tune/store"),
@@ -175,6 +175,7 @@ fn libraries_stay_where_they_belong() {
         };
         for what in [
             "egg",
+            "cl3",
             "opencl3",
             "clap",
             "indicatif",

@@ -8,11 +8,12 @@ use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs, Slot};
 use crate::opencl::plan::{Arg, Control, HostPlan, Launch, Role};
 use half::f16;
+use opencl3::error_codes::{CL_INVALID_OPERATION, CL_SUCCESS, ClError};
 use opencl3::event::{CL_COMPLETE, CL_RUNNING, Event};
 use opencl3::kernel::Kernel;
 use opencl3::memory::{CL_MEM_READ_WRITE, ClMem};
 use opencl3::program::Program;
-use opencl3::types::{CL_BLOCKING, cl_event};
+use opencl3::types::{CL_BLOCKING, cl_command_queue, cl_kernel};
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
@@ -39,7 +40,8 @@ pub struct DeviceInputs {
 pub struct RunTimes {
     /// Time from the start of the first kernel to the end of the last, by device events, in microseconds.
     pub device_us: f64,
-    /// Time of each kernel of the plan, by device events, in microseconds: the sum over its launches.
+    /// Time of each kernel of the plan, by device events, in microseconds: the sum over its launches. Empty if only the
+    /// ends of the run were timed.
     pub kernels_us: Vec<f64>,
     /// Time from the first enqueue until everything is done, by the host's clock, in microseconds.
     pub wall_us: f64,
@@ -53,6 +55,15 @@ impl RunTimes {
     }
 }
 
+/// The launches of a run that get a device event. On some drivers a launch with an event takes three times as long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timed {
+    /// The first launch and the last.
+    Ends,
+    /// Every launch.
+    All,
+}
+
 /// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -64,6 +75,10 @@ pub enum Progress {
 
 /// A callback that receives the progress of a run.
 pub type Watch<'a> = Option<&'a mut dyn FnMut(Progress)>;
+
+/// A loop of the host that runs: the step at which its body begins, the iterations left if they are counted, and the
+/// number of the current iteration.
+type OpenLoop = (usize, Option<u64>, i32);
 
 /// A plan that is ready to run: its kernels have their arguments. It owns its program or borrows it.
 pub struct Prepared<B = Built> {
@@ -374,27 +389,58 @@ impl Runtime {
         }
     }
 
-    /// Enqueues a launch; `None` if it has no work-items.
-    fn launch(&self, launch: &Launch, kernel: &Kernel) -> Result<Option<Event>> {
-        if launch.global.contains(&0) {
-            return Ok(None);
-        }
+    /// Enqueues a launch, and returns its event if it is timed.
+    fn launch(&self, launch: &Launch, kernel: &Kernel, timed: bool) -> Result<Option<Event>> {
         // Leave out trailing dimensions of one, which take time in some drivers.
         let dims = (1u32..=3).rev().find(|&d| launch.global[d as usize - 1] > 1).unwrap_or(1);
+        let (global, local) = (launch.global.as_ptr(), launch.local.as_ptr());
+        let queue = &self.queue;
         // SAFETY: every argument was set in `prepare`, its buffers are kept in `Prepared`, and sizes were checked
         // against the device. The code generator is responsible for what the kernel does with its pointers;
         // candidates run in a worker process for that reason.
         let event = unsafe {
-            self.queue.enqueue_nd_range_kernel(
-                kernel.get(),
-                dims,
-                ptr::null(),
-                launch.global.as_ptr(),
-                launch.local.as_ptr(),
-                &[] as &[cl_event],
-            )
+            if timed {
+                queue
+                    .enqueue_nd_range_kernel(kernel.get(), dims, ptr::null(), global, local, &[])
+                    .map(Some)
+            } else {
+                untimed_launch(queue.get(), kernel.get(), dims, global, local).map(|()| None)
+            }
         };
-        Ok(Some(event.map_err(|e| driver(e, &format!("launching `{}`", launch.kernel)))?))
+        Ok(event.map_err(|e| driver(e, &format!("launching `{}`", launch.kernel)))?)
+    }
+}
+
+/// Enqueues a kernel without an event, for which `opencl3` has no function.
+///
+/// # Safety
+/// As for `enqueue_nd_range_kernel`: handles are valid, arguments are set, and sizes have `dims` elements.
+unsafe fn untimed_launch(
+    queue: cl_command_queue,
+    kernel: cl_kernel,
+    dims: u32,
+    global: *const usize,
+    local: *const usize,
+) -> opencl3::Result<()> {
+    let (none, waits) = (ptr::null(), ptr::null());
+    // The library is there, since the queue is; likewise the function.
+    let library = cl3::load_library().as_ref();
+    let status = library.ok().and_then(|library| {
+        library.clEnqueueNDRangeKernel(
+            queue,
+            kernel,
+            dims,
+            none,
+            global,
+            local,
+            0,
+            waits,
+            ptr::null_mut(),
+        )
+    });
+    match status.unwrap_or(CL_INVALID_OPERATION) {
+        CL_SUCCESS => Ok(()),
+        status => Err(ClError(status)),
     }
 }
 
@@ -463,24 +509,35 @@ impl<B: Borrow<Built>> Prepared<B> {
         self.built().cached
     }
 
-    /// Runs every step in order and waits for the end.
+    /// Runs every step in order and waits for the end. The time of each kernel is known only if there is one.
     pub fn run(&self, rt: &Runtime) -> Result<RunTimes> {
-        self.run_watched(rt, None)
+        self.run_with(rt, Timed::Ends, None)
     }
 
-    /// Like [`Prepared::run`], but reports progress.
+    /// Like [`Prepared::run`], but times each kernel and reports progress.
     pub fn run_watched(&self, rt: &Runtime, watch: Watch) -> Result<RunTimes> {
+        self.run_with(rt, Timed::All, watch)
+    }
+
+    fn run_with(&self, rt: &Runtime, timed: Timed, watch: Watch) -> Result<RunTimes> {
         let started = Instant::now();
-        let mut events = Vec::with_capacity(self.built().kernels.len());
-        self.walk(rt, &mut |k, launch, kernel| {
-            events.extend(rt.launch(launch, kernel)?.map(|event| (k, event)));
-            match events.len().checked_sub(LAUNCHES_AHEAD) {
-                Some(behind) if behind.is_multiple_of(LAUNCHES_AHEAD / 2) => {
+        let mut events: Vec<(usize, Event)> = Vec::with_capacity(self.built().kernels.len());
+        let mut launched = 0usize;
+        // The position in `events` of the launch to wait for next, so that not too many launches wait for the device.
+        let mut behind = None;
+        self.walk(rt, &mut |k, last| {
+            let mark = launched.is_multiple_of(LAUNCHES_AHEAD / 2);
+            launched += 1;
+            let timed = timed == Timed::All || mark || last;
+            let (launch, kernel) = (&self.plan().launches[k], &self.built().kernels[k]);
+            events.extend(rt.launch(launch, kernel, timed)?.map(|event| (k, event)));
+            if mark {
+                if let Some(behind) = behind.replace(events.len() - 1) {
                     let (_, event): &(usize, Event) = &events[behind];
-                    Ok(event.wait().map_err(|e| driver(e, "running a kernel"))?)
+                    event.wait().map_err(|e| driver(e, "running a kernel"))?;
                 }
-                _ => Ok(()),
             }
+            Ok(())
         })?;
         if let Some(tell) = watch {
             rt.queue.flush().map_err(|e| driver(e, "running the kernels"))?;
@@ -495,9 +552,7 @@ impl<B: Borrow<Built>> Prepared<B> {
             let status =
                 event.command_execution_status().map_err(|e| driver(e, "running a kernel"))?;
             if status.0 < 0 {
-                return Err(
-                    driver(opencl3::error_codes::ClError(status.0), "running a kernel").into()
-                );
+                return Err(driver(ClError(status.0), "running a kernel").into());
             }
             let start =
                 event.profiling_command_start().map_err(|e| driver(e, "timing a kernel"))?;
@@ -506,31 +561,30 @@ impl<B: Borrow<Built>> Prepared<B> {
             last = last.max(end);
             kernels_us[*k] += us(end.saturating_sub(start));
         }
+        if timed == Timed::Ends && launched > 1 {
+            kernels_us.clear();
+        }
         Ok(RunTimes { device_us: us(last.saturating_sub(first.min(last))), kernels_us, wall_us })
     }
 
-    /// Executes the steps of the host; calls `launch` for each launch, with the number of the kernel.
-    fn walk(
-        &self,
-        rt: &Runtime,
-        launch: &mut dyn FnMut(usize, &Launch, &Kernel) -> Result<()>,
-    ) -> Result<()> {
+    /// Executes the steps of the host; calls `launch` for each launch that has work-items, with the number of the
+    /// kernel and whether it may be the last.
+    fn walk(&self, rt: &Runtime, launch: &mut dyn FnMut(usize, bool) -> Result<()>) -> Result<()> {
         // The buffer in each place, since steps may swap buffers.
         let mut place: Vec<usize> = (0..self.buffers.len()).collect();
         let mut swapped = false;
-        // For each open loop: the step at which its body begins, the iterations left, and the number of the current
-        // iteration.
-        let mut open: Vec<(usize, Option<u64>, i32)> = vec![];
+        let mut open: Vec<OpenLoop> = vec![];
         let mut at = 0;
         while let Some(step) = self.steps.get(at) {
             at += 1;
             match *step {
+                Control::Launch(k) if !self.has_work(k) => {}
                 Control::Launch(k) => {
                     let (l, kernel) = (&self.plan().launches[k], &self.built().kernels[k]);
                     if swapped || !open.is_empty() {
                         self.bind(l, kernel, &place, &open)?;
                     }
-                    launch(k, l, kernel)?;
+                    launch(k, self.may_be_last(at, &open))?;
                 }
                 Control::Repeat(Some(0)) => at = self.end_of(at),
                 Control::Repeat(n) => open.push((at, n, 0)),
@@ -564,6 +618,31 @@ impl<B: Borrow<Built>> Prepared<B> {
         Ok(())
     }
 
+    /// Returns whether a launch has work-items.
+    fn has_work(&self, k: usize) -> bool {
+        !self.plan().launches[k].global.contains(&0)
+    }
+
+    /// Returns whether the launch before the step `at` may be the last: a check may end a loop, and a loop may be empty.
+    fn may_be_last(&self, at: usize, open: &[OpenLoop]) -> bool {
+        let mut open = open.iter().rev();
+        for step in self.steps.get(at..).unwrap_or_default() {
+            match *step {
+                Control::Launch(k) if self.has_work(k) => return false,
+                Control::Launch(_) | Control::Swap(..) => {}
+                Control::Check(_) | Control::Repeat(_) | Control::RepeatGiven { .. } => {
+                    return true;
+                }
+                Control::End => match open.next() {
+                    Some((_, Some(1), _)) => {}
+                    Some((_, Some(_), _)) => return false,
+                    _ => return true,
+                },
+            }
+        }
+        true
+    }
+
     /// Returns the position after the end of the loop that contains the step `at`.
     fn end_of(&self, mut at: usize) -> usize {
         let mut depth = 0usize;
@@ -585,7 +664,7 @@ impl<B: Borrow<Built>> Prepared<B> {
         launch: &Launch,
         kernel: &Kernel,
         place: &[usize],
-        open: &[(usize, Option<u64>, i32)],
+        open: &[OpenLoop],
     ) -> Result<()> {
         for (i, arg) in (0u32..).zip(&launch.args) {
             match *arg {

@@ -225,6 +225,32 @@ fn long_loops_run() {
     assert_eq!(ys.expect("it runs")[0].to_vec::<i32>().expect("elements of this type"), [sum]);
 }
 
+/// An ordinary run times its first launch and its last, whichever step comes after them.
+#[test]
+fn kernels_are_timed_when_asked() {
+    let rt = Runtime::open(None).expect("it opens");
+    let none = rt.upload(&Inputs::default()).expect("there is memory");
+    let times = |control: Vec<Control>| {
+        let plan = HostPlan { control, ..counting(ScalarType::I32, Control::End) };
+        let built = rt.build(&Arc::new(plan)).expect("it compiles");
+        let prepared = rt.prepare(built, &none).expect("there is memory");
+        let watched = prepared.run_watched(&rt, None).expect("it runs");
+        let [clear, count] = watched.kernels_us[..] else { panic!("two kernels: {watched:?}") };
+        let sum = watched.device_us;
+        assert!(clear > 0.0 && count >= 0.0 && clear + count <= sum + 1.0, "{watched:?}");
+        prepared.run(&rt).expect("it runs")
+    };
+    let many = |n| vec![Control::Repeat(Some(n)), Control::Launch(1), Control::End];
+    let after = |steps: Vec<Control>| [vec![Control::Launch(0)], steps].concat();
+    let long = times(after(many(3000)));
+    assert!(long.kernels_us.is_empty() && long.device_us > 0.0, "{long:?}");
+    let alone = times(after(many(0)));
+    assert!(alone.kernels_us.len() == 2 && alone.device_us > 0.0, "{alone:?}");
+    let nested = [vec![Control::Repeat(Some(2))], many(2), vec![Control::End]].concat();
+    let nested = times(after(nested));
+    assert!(nested.kernels_us.is_empty() && nested.device_us > 0.0, "{nested:?}");
+}
+
 #[test]
 fn unknown_devices_are_listed() {
     let failure = Runtime::open(Some("no such device")).err().expect("it is refused");
