@@ -411,7 +411,9 @@ impl Builder<'_> {
                         docs.extend([self.token(), Doc::Space]);
                     }
                     docs.push(self.pattern(pat));
-                    docs.extend([Doc::Space, self.token(), Doc::Space, self.expr(value)]);
+                    if value.span != pat.span {
+                        docs.extend([Doc::Space, self.token(), Doc::Space, self.expr(value)]);
+                    }
                 }
                 if several.is_empty() {
                     docs.push(self.pattern(pat));

@@ -630,7 +630,7 @@ impl Parser<'_> {
             self.advance();
         }
         let mut pat = self.nested(Self::typed_pattern)?;
-        let mut init = if self.is("for") || self.is("while") {
+        let mut init = if self.is("for") || self.is("while") || whole && self.is(",") {
             as_expression(&pat)
         } else {
             self.expect("=", "and the accumulator's first value")?;
@@ -669,16 +669,21 @@ impl Parser<'_> {
         self.node(ExprKind::Loop { pat, init, form, body }, start, &depths)
     }
 
-    /// Parses the rest of `(a = e, b = f)`, which is short for `((a, b) = (e, f))`.
+    /// Parses the rest of `(a = e, b = f)`, which is short for `((a, b) = (e, f))`. A name alone begins with its value.
     fn accumulators(&mut self, pat: Pat, init: Expr) -> Parse<(Pat, Expr)> {
         let (mut of_pats, of_inits) = (pat.span, init.span);
         let (mut pats, mut inits) = (vec![pat], vec![init]);
         while self.eat(",") {
             let pat = self.nested(Self::typed_pattern)?;
             of_pats = of_pats.to(pat.span);
+            inits.push(match self.is(",") || self.is(")") {
+                true => as_expression(&pat),
+                false => {
+                    self.expect("=", "and the accumulator's first value")?;
+                    self.expr()?
+                }
+            });
             pats.push(pat);
-            self.expect("=", "and the accumulator's first value")?;
-            inits.push(self.expr()?);
         }
         let depths: Vec<_> = inits.iter().map(|e| e.depth).collect();
         let init = self.node(ExprKind::Tuple(inits), of_inits, &depths)?;

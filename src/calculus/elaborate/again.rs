@@ -8,7 +8,7 @@
 //! In the function of a map, an array is a row. A row that fits in the local memory of a group is stored there, which costs little. So only
 //! longer rows are computed again.
 
-use super::core::{Ex, Kind, Layout, Var};
+use super::core::{Ex, Kind, Layout, Var, is_view};
 use super::loops_out;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
@@ -32,6 +32,40 @@ pub(super) fn computed_again(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> V
     (rows(&mut out, env, false, fresh) || changed).then_some(out)
 }
 
+/// Maximum number of arrays that a row reads, if nothing follows it but elements that are computed of it.
+const ARRAYS_OF_ROW: usize = 4;
+
+/// Puts cheap rows in place of their names in the function of a map where nothing is reduced: the function is one pass over
+/// elements then, and no row is stored.
+pub(super) fn rows_of_elements(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
+    let Kind::Let(name, value, body) = &mut e.kind else { return };
+    rows_of_elements(body, fresh);
+    if let Layout::Var(v, Ty::Array(..)) = name
+        && body.uses(*v) < usize::MAX
+        && is_cheap(value, CHEAP, ARRAYS_OF_ROW)
+        && has_only_elements(body)
+    {
+        put_each(body, *v, value, fresh);
+        *e = (**body).clone();
+    }
+}
+
+/// Whether an expression has no patterns but views, and maps of scalar functions.
+fn has_only_elements(e: &Ex) -> bool {
+    let is_known = match &e.kind {
+        Kind::Map(Prim::Map, f, _) => f.body.is_pure_scalar() && !loops(&f.body),
+        Kind::Prim(prim, funs, _, _) => is_view(*prim) && funs.is_empty(),
+        Kind::Let(..) | Kind::Pair(..) | Kind::Proj(..) | Kind::Op(..) => true,
+        _ => e.is_free_of_cost(),
+    };
+    let parts = e.parts();
+    is_known
+        && parts
+            .iter()
+            .filter(|(bound, _)| bound.is_empty() || matches!(e.kind, Kind::Let(..)))
+            .all(|(_, part)| has_only_elements(part))
+}
+
 /// Changes the names of long rows in the functions of maps, also in the steps of loops. `inside` says that the expression is in a
 /// function. Returns whether there were any.
 fn rows(e: &mut Ex, env: &SizeEnv, inside: bool, fresh: &mut dyn FnMut() -> Var) -> bool {
@@ -40,7 +74,12 @@ fn rows(e: &mut Ex, env: &SizeEnv, inside: bool, fresh: &mut dyn FnMut() -> Var)
         changed |= rows(value, env, inside, fresh);
         let long = loops_out::scalars_of_arrays(ty, env) >= LONG;
         let uses = body.uses(*v);
-        if inside && long && uses > 1 && uses < usize::MAX && is_cheap(value, CHEAPER_THAN_ROWS) {
+        if inside
+            && long
+            && uses > 1
+            && uses < usize::MAX
+            && is_cheap(value, CHEAPER_THAN_ROWS, ARRAYS)
+        {
             put_each(body, *v, value, fresh);
             *e = (**body).clone();
             rows(e, env, inside, fresh);
@@ -76,7 +115,7 @@ fn walk(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
         changed |= walk(value, fresh);
         changed |= replace_last(body, *v, value, fresh) > 0;
         let uses = body.uses(*v);
-        let again = uses > 1 && uses < usize::MAX && is_cheap(value, CHEAP);
+        let again = uses > 1 && uses < usize::MAX && is_cheap(value, CHEAP, ARRAYS);
         // Of a scan, maybe nothing but the last element was used.
         if again || changed && uses == 0 {
             put_each(body, *v, value, fresh);
@@ -108,7 +147,7 @@ fn components(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let Kind::Prim(Prim::Unzip, _, _, map) = &value.kind else { return None };
     let [map] = map.as_slice() else { return None };
     let Kind::Map(Prim::Map, f, args) = &map.kind else { return None };
-    if !is_cheap(map, CHEAP) {
+    if !is_cheap(map, CHEAP, ARRAYS) {
         return None;
     }
     let mut found = vec![];
@@ -134,8 +173,8 @@ fn parts<'e>(names: &Layout, value: &'e Ex, out: &mut Vec<(Var, &'e Ex)>) -> Opt
     Some(())
 }
 
-/// Whether a map of a scalar function of at most `nodes` nodes over few arrays computes the value.
-fn is_cheap(e: &Ex, nodes: usize) -> bool {
+/// Whether a map of a scalar function of at most `nodes` nodes over at most `most` arrays computes the value.
+fn is_cheap(e: &Ex, nodes: usize, most: usize) -> bool {
     fn arrays(e: &Ex) -> Option<usize> {
         match &e.kind {
             Kind::Map(Prim::Map, f, args) if f.body.is_pure_scalar() => {
@@ -147,7 +186,7 @@ fn is_cheap(e: &Ex, nodes: usize) -> bool {
     matches!(&e.kind, Kind::Map(Prim::Map, ..))
         && !loops(e)
         && e.size() <= nodes
-        && arrays(e).is_some_and(|n| n <= ARRAYS)
+        && arrays(e).is_some_and(|n| n <= most)
 }
 
 /// Whether an expression contains a loop.
@@ -169,7 +208,7 @@ fn replace_last(e: &mut Ex, v: Var, scan: &Ex, fresh: &mut dyn FnMut() -> Var) -
         && array.kind == Kind::Var(v)
         && let Some(total) = of_last(scan, at)
         && let Kind::Prim(_, _, _, args) = &scan.kind
-        && args.iter().all(|xs| xs.may_be_repeated() || is_cheap(xs, CHEAP))
+        && args.iter().all(|xs| xs.may_be_repeated() || is_cheap(xs, CHEAP, ARRAYS))
     {
         *e = total.refreshed(fresh);
         return 1;

@@ -10,6 +10,7 @@
 //! move it back behind the reduction. Else the matrix is stored, so this is another form of a program, and the cost model
 //! decides. Nothing moves out of a branch or a loop (see `branches`).
 
+use super::again;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::hoist;
 use super::interchange::named;
@@ -99,6 +100,9 @@ impl Fission<'_> {
             };
             f.params.insert(0, name.clone());
             args.insert(0, product);
+        }
+        if !place.found.is_empty() {
+            again::rows_of_elements(&mut f.body, self.fresh);
         }
         keep_used(f, args);
         place.found.len()

@@ -212,15 +212,16 @@ impl<'a> Checker<'a> {
         if *step == one || length.is_zero() {
             return Ok((length.clone(), length));
         }
-        // A number that the length ends in can be rounded up: `2 * n - 1` has `n` even places.
+        // A number that the length ends in can be rounded up: `2 * n - 1` has `n` even places. Of a step that is not known, 1 is
+        // rounded up to a step.
         let number = length.sub(&length.without_constant()).as_constant().unwrap_or(0);
-        let number = step.as_constant().map_or(0, |_| number);
+        let number = step.as_constant().map_or(i64::from(number == 1), |_| number);
         let whole = length.sub(&Size::constant(number));
         if !whole.is_multiple_of(step) && self.stands_for_number(&whole) {
             let message = "the step need not divide this length, which is a number";
             return Err(self.error(Code::NotDivisible, message, span).into());
         }
-        let up = step.as_constant().map_or(0, |s| (number + s - 1).div_euclid(s));
+        let up = step.as_constant().map_or(number, |s| (number + s - 1).div_euclid(s));
         let up = Size::constant(up);
         let count = self.infer.sizes.quotient(&whole, step, span).add(&up);
         Ok((count, whole.add(&up.sub(&one).mul(step)).add(&one)))

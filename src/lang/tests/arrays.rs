@@ -44,6 +44,8 @@ fn slices_have_the_lengths_of_their_bounds() {
         ("is[62:0:-4]", "[16]i32"),
         ("is[5:5:2]", "[0]i32"),
         ("(join [xs, xs])[1::2]", "[n]f32"),
+        ("(join A)[m - 1::m]", "[n]f32"),
+        ("(join A)[::m]", "[n]f32"),
         ("A[:, i]", "[n]f32"),
         ("A[i, :]", "[m]f32"),
         ("A[i]", "[m]f32"),
@@ -98,6 +100,8 @@ fn literals_updates_and_loops() {
         ("loop (acc = 0) for x in xs do acc * 0.5 + x", "f32"),
         ("loop (a, k) = (0, 0) for x in xs do (a + x, k + 1)", "(f32, i32)"),
         ("loop (a = 0, k = 1) for x in xs do (a + x, k + 1)", "(f32, i32)"),
+        ("loop (i, k = 0) while i > 3 do (i / 2, k + 1)", "(i32, i32)"),
+        ("loop (k = 0, i, (xs)) while i > 3 do (k + 1, i / 2, xs)", "(i32, i32, [n]f32)"),
         (
             "loop (lo = 0, (hi, k): (i32, f32) = (9, 2), s = 1) while lo < hi do (lo + 1, (hi, k), s)",
             "(i32, (i32, f32), i32)",
