@@ -41,6 +41,14 @@ fn comments_that_generate_no_input() {
 }
 
 #[test]
+fn ends_of_ranges_are_rounded_down() {
+    let p = Place::new();
+    let line = "-- gen: n=const:11 keys=sorted:0..n/4";
+    let f = p.file("a.pat", format!("{line}\nentry f [n] (keys: [n]i32) : i32 = maximum keys\n"));
+    assert_eq!(p.run(&format!("eval {f}")).ok().stdout(), "1\n");
+}
+
+#[test]
 fn splits_that_do_not_divide() {
     let p = Place::new();
     let f = p.file(
