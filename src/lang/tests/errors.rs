@@ -92,6 +92,10 @@ const WRONG: &[(&str, &str)] = &[
     ("parse_elif", "entry f (x: f32) = if x > 0 then 1 elif x < 0 then 2 else 3"),
     ("parse_local_sizes", "entry f (x: f32) = let y [n] : [n]f32 = replicate n x in 1"),
     (
+        "parse_late_sizes",
+        "entry sieve (n: i64) [n] (xs: [n]f32) = xs\ndef f [n] (xs: [n]f32) 't [m] (ys: [m]t) = ys\nentry g (x: f32) ] = x",
+    ),
+    (
         "arity_tuple",
         "entry f [n] (xs: [n]f32) = sum (map(abs, xs))\nentry g (x: f32) = let m = max(x, 1) in m + 1",
     ),
