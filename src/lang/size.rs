@@ -338,6 +338,14 @@ impl Size {
         sum
     }
 
+    /// Returns the text for a message about the value: "`n` (37)", or a number alone.
+    pub fn with_value(&self, value: u64) -> String {
+        match self.as_constant() {
+            Some(_) => value.to_string(),
+            None => format!("`{self}` ({value})"),
+        }
+    }
+
     /// Returns the value for the given values of the parameters. A negative value is an error.
     pub fn eval(&self, env: &dyn Fn(&str) -> Option<i64>) -> Result<i64, SizeError> {
         let value = i64::try_from(self.value(env)?).map_err(|_| SizeError::Overflow)?;

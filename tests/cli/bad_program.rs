@@ -60,6 +60,27 @@ fn splits_that_do_not_divide() {
     p.run(&format!("optimize {f} --size n=10 --device none")).fails("E0303", 3);
 }
 
+/// `check` names the conditions on sizes, and an error the size that breaks one, with its value and a way out.
+#[test]
+fn sizes_that_must_be_multiples_are_known_before() {
+    let p = Place::new();
+    let text = "entry late [n] (s: [n]f32) = s[n - n / 20:]\n\
+        entry f [n] (s: [n]f32) : f32 = iterate 3 (split 2 >-> map sum) (take 8 s) |> sum\n";
+    let f = p.file("a.pat", text);
+    let said = p.run(&format!("check {f}")).ok().stdout();
+    assert!(said.contains(": [n/20]f32\n  requires that 20 divides n\n"), "{said}");
+    assert_eq!(said.matches("requires").count(), 1, "{said}");
+    let json = p.run(&format!("--json check {f}:late"));
+    assert_eq!(json.last("entry")["requires"][0], "20 divides n");
+    let f = format!("{f}:late");
+    for verb in ["eval", "optimize --device none"] {
+        let said =
+            p.run(&format!("{verb} {f} --size n=37 --gen s=iota")).fails("E0303", 3).stderr();
+        assert!(said.contains("20 does not divide `n` (37)"), "{said}");
+        assert!(said.contains("a.pat:1:36") && said.contains("declare a multiple"), "{said}");
+    }
+}
+
 /// A length in the type of a parameter or of the result that the sizes make impossible is told with its place and a way out.
 #[test]
 fn lengths_that_are_impossible_have_a_place() {
