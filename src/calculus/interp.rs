@@ -63,12 +63,13 @@ impl Compiled {
     /// # Errors
     /// Those of [`run`] that do not depend on data.
     pub fn new(entry: &Entry, sizes: &Sizes, inputs: &[Value]) -> Result<Compiled> {
-        for (a, b, span) in &entry.divides {
+        for (whole, part, span) in &entry.divides {
             // Lengths inside an `iterate` are only known while it runs.
-            let (Ok(a), Ok(b)) = (lower::length(a, sizes), lower::length(b, sizes)) else {
+            let (Ok(a), Ok(b)) = (lower::length(whole, sizes), lower::length(part, sizes)) else {
                 continue;
             };
             if a != 0 && (b == 0 || a % b != 0) {
+                let (a, b) = (whole.with_value(a as u64), part.with_value(b as u64));
                 let text = format!("{b} does not divide {a}");
                 return Err(at(Error::NotDivisible, *span, text).help(EXACT).into());
             }

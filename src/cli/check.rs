@@ -3,6 +3,7 @@
 use super::args::{file_entry, program_source};
 use super::out::{Done, Out, Stop};
 use crate::diag::{Code, Failure, Severity};
+use crate::lang::size::Size;
 use crate::lang::typed::Entry;
 use crate::session;
 use serde_json::json;
@@ -48,14 +49,19 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
                 .iter()
                 .map(|p| json!({"name": p.name, "type": p.ty.to_string()}))
                 .collect();
+            let requires = requirements(e);
             out.event(
                 "entry",
                 json!({
                     "file": source.name, "entry": e.name, "doc": e.doc, "sizes": e.sizes,
                     "params": params, "result": e.body.ty.to_string(),
+                    "requires": requires,
                 }),
             )?;
             out.line(&format!("{}: {}", source.name, signature(e)))?;
+            for condition in requires {
+                out.line(&format!("  requires that {condition}"))?;
+            }
         }
     }
     match worst {
@@ -63,6 +69,13 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         Some(failure) => Err(Stop::Exit(failure.exit())),
         None => Ok(()),
     }
+}
+
+/// Returns the conditions on an entry's sizes, without those on lengths inside an `iterate`, which have no names.
+fn requirements(e: &Entry) -> Vec<String> {
+    let named = |size: &Size| size.variables().iter().all(|v| e.sizes.contains(v));
+    let conditions = e.divides.iter().filter(|(whole, part, _)| named(whole) && named(part));
+    conditions.map(|(whole, part, _)| format!("{part} divides {whole}")).collect()
 }
 
 /// Returns the first line of an entry: its name, sizes and types.

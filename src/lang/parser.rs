@@ -282,7 +282,7 @@ impl Parser<'_> {
     fn decl(&mut self) -> Parse<Decl> {
         let doc = self.doc_above(self.at);
         let entry = self.is("entry");
-        self.advance();
+        let start = self.advance().span;
         let name = self.name("the name of the definition")?;
         let signature = self.at;
         self.types.params.clear();
@@ -295,8 +295,10 @@ impl Parser<'_> {
         self.no_recursion(&name.text, name.span, &params)?;
         let result = if self.eat(":") { Some(self.ty()?) } else { None };
         if !self.is("=") {
-            let wanted = if result.is_some() { "`=`" } else { "a parameter, `: type` or `=`" };
-            return self.unexpected(wanted);
+            return match result {
+                Some(_) => self.unexpected("`=`"),
+                None => self.after_parameters(start.to(name.span), &binders),
+            };
         }
         self.implicit_sizes(signature, &params, &mut binders);
         self.advance();

@@ -7,7 +7,7 @@
 
 use super::linear::exact_quotient;
 use crate::diag::Limits;
-use num_integer::gcd;
+use num_integer::{div_floor, gcd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -338,10 +338,29 @@ impl Size {
         sum
     }
 
+    /// Returns the text for a message about the value: "`n` (37)", or a number alone.
+    pub fn with_value(&self, value: u64) -> String {
+        match self.as_constant() {
+            Some(_) => value.to_string(),
+            None => format!("`{self}` ({value})"),
+        }
+    }
+
     /// Returns the value for the given values of the parameters. A negative value is an error.
     pub fn eval(&self, env: &dyn Fn(&str) -> Option<i64>) -> Result<i64, SizeError> {
         let value = i64::try_from(self.value(env)?).map_err(|_| SizeError::Overflow)?;
         if value < 0 { Err(SizeError::Negative(value)) } else { Ok(value) }
+    }
+
+    /// Returns the greatest whole number that does not exceed the value, in which quotients need not be whole. It may be
+    /// negative.
+    pub fn floor(&self, env: &dyn Fn(&str) -> Option<i64>) -> Result<i64, SizeError> {
+        let (numerator, denominator) = self.ratio();
+        let (p, q) = (numerator.value(env)?, denominator.value(env)?);
+        if q == 0 {
+            return Err(SizeError::NotExact(clip(p), 0));
+        }
+        i64::try_from(div_floor(p, q)).map_err(|_| SizeError::Overflow)
     }
 
     fn value(&self, env: &dyn Fn(&str) -> Option<i64>) -> Result<i128, SizeError> {
@@ -360,7 +379,6 @@ impl Size {
                     Atom::Quot(p, q) => {
                         let (p, q) = (p.value(env)?, q.value(env)?);
                         if q == 0 || p % q != 0 {
-                            let clip = |x: i128| i64::try_from(x).unwrap_or(i64::MAX);
                             return Err(SizeError::NotExact(clip(p), clip(q)));
                         }
                         p / q
@@ -373,6 +391,11 @@ impl Size {
         }
         Ok(sum)
     }
+}
+
+/// Returns the number for a message, if it has 64 bits.
+fn clip(x: i128) -> i64 {
+    i64::try_from(x).unwrap_or(i64::MAX)
 }
 
 /// Returns numerator and denominator of a monomial that is a quotient.
@@ -602,6 +625,10 @@ mod tests {
         assert_eq!(m().eval(&env), Err(SizeError::Unbound("m".into())));
         assert_eq!(n().sub(&c(8)).eval(&env), Err(SizeError::Negative(-1)));
         assert_eq!(n().div(&c(2)).eval(&env), Err(SizeError::NotExact(7, 2)));
+        assert_eq!(n().div(&c(2)).floor(&env), Ok(3));
+        assert_eq!(n().neg().div(&c(2)).floor(&env), Ok(-4));
+        assert_eq!(n().div(&c(2)).add(&n().div(&c(3))).floor(&env), Ok(5));
+        assert_eq!(n().div(&n().sub(&c(7))).floor(&env), Err(SizeError::NotExact(7, 0)));
         let huge = c(i64::MAX).mul(&c(2));
         assert!(huge.overflowed());
         assert_eq!(huge.eval(&env), Err(SizeError::Overflow));

@@ -57,6 +57,9 @@ pub enum Bound {
     Size(Size),
 }
 
+/// How a size becomes a number, given the values of sizes.
+type Evaluation = fn(&Size, &dyn Fn(&str) -> Option<i64>) -> std::result::Result<i64, SizeError>;
+
 impl Bound {
     fn read(text: &str) -> Option<Bound> {
         match constant(text) {
@@ -65,15 +68,26 @@ impl Bound {
         }
     }
 
+    /// Returns the value. A quotient must be whole.
     pub(super) fn value(&self, sizes: &Sizes) -> Result<Constant> {
+        self.evaluated(sizes, |size, known| match size.eval(known) {
+            Err(SizeError::Negative(n)) => Ok(n),
+            other => other,
+        })
+    }
+
+    /// Returns the value as an end of a range. It only bounds other values, so a quotient is rounded down.
+    pub(super) fn end(&self, sizes: &Sizes) -> Result<Constant> {
+        self.evaluated(sizes, Size::floor)
+    }
+
+    fn evaluated(&self, sizes: &Sizes, value: Evaluation) -> Result<Constant> {
         match self {
             Bound::Number(c) => Ok(*c),
             Bound::Size(size) => {
                 let known = |name: &str| sizes.get(name).and_then(|n| i64::try_from(*n).ok());
-                let text = match size.eval(&known) {
-                    Ok(n) | Err(SizeError::Negative(n)) => {
-                        return Ok(Constant::Integer(i128::from(n)));
-                    }
+                let text = match value(size, &known) {
+                    Ok(n) => return Ok(Constant::Integer(i128::from(n))),
                     Err(SizeError::Unbound(name)) => {
                         format!("`{name}` is neither a number nor a size that is known here")
                     }
@@ -263,13 +277,13 @@ pub fn generate_shaped(
                 }),
                 Generator::Uniform => fill::<$t>(len, |_| narrow(f64::from(unit(rng)))),
                 Generator::Between(low, high) => {
-                    let low = low.value(sizes)?.float().ok_or_else(none)?;
-                    let high = high.value(sizes)?.float().ok_or_else(none)?;
+                    let low = low.end(sizes)?.float().ok_or_else(none)?;
+                    let high = high.end(sizes)?.float().ok_or_else(none)?;
                     fill::<$t>(len, |_| narrow(low + (high - low) * f64::from(unit(rng))))
                 }
                 Generator::Whole(low, high) | Generator::Sorted(low, high) => {
-                    let low: i32 = low.value(sizes)?.integer().ok_or_else(none)?;
-                    let high: i32 = high.value(sizes)?.integer().ok_or_else(none)?;
+                    let low: i32 = low.end(sizes)?.integer().ok_or_else(none)?;
+                    let high: i32 = high.end(sizes)?.integer().ok_or_else(none)?;
                     some_integer(low, high, len)?;
                     let mut all: Vec<i32> = vec![];
                     all.extend((0..len).map(|_| rng.random_range(low..high)));
@@ -299,7 +313,7 @@ pub fn generate_shaped(
                 Generator::Between(low, high)
                 | Generator::Whole(low, high)
                 | Generator::Sorted(low, high) => {
-                    let (low, high) = (low.value(sizes)?, high.value(sizes)?);
+                    let (low, high) = (low.end(sizes)?, high.end(sizes)?);
                     let whole = |c: Constant| c.integer::<i128>().ok_or_else(none);
                     some_integer(whole(low)?, whole(high)?, len)?;
                     if len == 0 {
@@ -363,7 +377,7 @@ pub fn generate_shaped(
             Generator::Iota => fill::<bool>(len, |i| i % 2 == 1),
             Generator::Const(Bound::Number(Constant::Bool(v))) => fill::<bool>(len, |_| *v),
             Generator::Between(low, high) | Generator::Whole(low, high) => {
-                both_truths(low.value(sizes)?, high.value(sizes)?).ok_or_else(truths)?;
+                both_truths(low.end(sizes)?, high.end(sizes)?).ok_or_else(truths)?;
                 fill::<bool>(len, |_| rng.random())
             }
             Generator::Const(_)
@@ -553,6 +567,16 @@ mod tests {
         let rows = rows.to_vec::<u16>().expect("keys");
         assert!(rows.chunks(40).all(<[u16]>::is_sorted) && !rows.is_sorted());
         assert!((0..7).all(|key| rows.contains(&key)));
+        // The end of a range is rounded down, if it is no whole number.
+        for ty in [ScalarType::I32, ScalarType::F32] {
+            for (text, least, most) in [("sorted:0..n/2", 0.0, 2.0), ("whole:-n/2..2", -4.0, 1.0)] {
+                let keys = make(text, ty, &[100]).expect("keys");
+                let keys: Vec<f64> = (0..100).filter_map(|i| keys.as_f64(i)).collect();
+                let ends =
+                    (keys.iter().copied().reduce(f64::min), keys.into_iter().reduce(f64::max));
+                assert_eq!(ends, (Some(least), Some(most)), "{text}");
+            }
+        }
         for ty in [ScalarType::I32, ScalarType::F32] {
             let rows = make("shuffle", ty, &[2, 50]).expect("places");
             let value = |i| rows.as_f64(i).expect("an element");
@@ -595,6 +619,7 @@ mod tests {
             ("letters:A", ScalarType::F32),
             ("uniform:a-b..3", ScalarType::F32),
             ("const:n/2", ScalarType::I32),
+            ("whole:0..n/0", ScalarType::I32),
             ("neighbours:n", ScalarType::F32),
             ("neighbours:5", ScalarType::I32),
         ] {

@@ -3,6 +3,8 @@
 //! Sizes are determined first, from the request and from the shapes of arrays, so that every mismatch is reported
 //! before large arrays are allocated.
 
+mod names;
+
 use super::futhark;
 use super::generate::{Generator, generate, generate_shaped};
 use super::npy::NpyArray;
@@ -10,12 +12,12 @@ use super::program::{Program, Sizes, components};
 use crate::calculus::interp;
 use crate::calculus::value::Value;
 use crate::diag::{Code, Diagnostic, Failure, Result, Span};
-use crate::lang::meant;
 use crate::lang::size::{EXACT, Size, SizeError};
 use crate::lang::typed::Param;
 use crate::lang::types::{ScalarType, Type};
 use crate::opencl::host::{HostArray, Inputs};
 use indexmap::IndexMap;
+use names::{how_to_give, known, list, missing, no_size};
 use std::collections::BTreeMap;
 
 /// Where a parameter's value comes from.
@@ -165,11 +167,7 @@ pub(super) fn sizes_of(program: &Program, request: &Request, slots: &[Slot]) -> 
     let mut known: BTreeMap<&str, (u64, String)> = BTreeMap::new();
     for (name, &value) in &request.sizes {
         let Some(name) = entry.sizes.iter().find(|n| *n == name) else {
-            let text = format!("`{}` has no size `{name}`", entry.name);
-            let d = Diagnostic::error(Code::UnknownName, text);
-            let d = d.at(&program.source, entry.span, "");
-            let d = d.note(format!("its sizes: {}", list(&entry.sizes)));
-            return Err(meant(d, name, entry.sizes.iter().map(String::as_str)).into());
+            return Err(no_size(program, name, value).into());
         };
         if i64::try_from(value).is_err() {
             let text = format!("the size `{name}` is {value}, more than any array can have");
@@ -426,6 +424,10 @@ pub(super) fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<S
     for name in request.values.keys() {
         known(program, name)?;
     }
+    // A value under the wrong option is a better explanation than a parameter without one.
+    if let Some((name, value)) = request.sizes.iter().find(|(n, _)| !entry.sizes.contains(n)) {
+        return Err(no_size(program, name, *value).into());
+    }
     let mut used: Vec<&str> = vec![];
     let mut slots = vec![];
     for param in &entry.params {
@@ -465,64 +467,6 @@ pub(super) fn slots<'a>(program: &'a Program, request: &Request) -> Result<Vec<S
         return Err(Diagnostic::error(Code::Usage, text).help("leave out one of them").into());
     }
     Ok(slots)
-}
-
-/// Refuses a name that is neither a parameter nor a component of one.
-fn known(program: &Program, name: &str) -> Result<()> {
-    let params = &program.entry.params;
-    if params.iter().any(|p| p.name == name) {
-        return Ok(());
-    }
-    let entry = &program.entry.name;
-    if let Some((whole, k)) = name.split_once('.')
-        && let Some(param) = params.iter().find(|p| p.name == whole)
-    {
-        let count = components(&param.ty).len();
-        if param.component(k).is_some_and(|k| k < count) {
-            return Ok(());
-        }
-        let text = format!("`{whole}` of `{entry}` has no component `{k}`");
-        return Err(Diagnostic::error(Code::UnknownName, text)
-            .at(&program.source, param.span, format!("of type `{}`", param.ty))
-            .help(match count {
-                1 => format!("give the parameter as `{whole}`"),
-                _ if !param.labels.is_empty() => {
-                    let labels = param.labels.iter().map(|l| format!("{whole}.{l}"));
-                    format!("its components are {}", list(&labels.collect::<Vec<_>>()))
-                }
-                n => format!("its components are `{whole}.0` to `{whole}.{}`", n - 1),
-            })
-            .into());
-    }
-    let names: Vec<&String> = params.iter().map(|p| &p.name).collect();
-    let text = format!("`{entry}` has no parameter `{name}`");
-    let d = Diagnostic::error(Code::UnknownName, text)
-        .at(&program.source, program.entry.span, "")
-        .note(format!("its parameters: {}", list(&names)));
-    let d = meant(d, name, names.iter().map(|n| n.as_str()));
-    Err(match program.entry.sizes.iter().any(|size| size == name) {
-        true => d.help(format!("it is a size: give it with `--size {name}=N`")).into(),
-        false => d.into(),
-    })
-}
-
-fn missing(program: &Program, param: &Param, count: usize, component: usize) -> Diagnostic {
-    let name = &param.name;
-    let d = Diagnostic::error(Code::InputMissing, format!("`{name}` has no value")).at(
-        &program.source,
-        param.span,
-        format!("of type `{}`", param.ty),
-    );
-    if count > 1 {
-        d.note(format!("its {count} components are separate arrays")).help(format!(
-            "give it with `--input {name}.{}=FILE.npy`, or `--gen {name}=normal`",
-            param.label(component)
-        ))
-    } else if components(&param.ty).iter().all(|(_, dims)| dims.is_empty()) {
-        d.help(format!("give it with `--arg {name}=1.5`"))
-    } else {
-        d.help(format!("give it with `--input {name}=FILE.npy`, or `--gen {name}=normal`"))
-    }
 }
 
 fn mismatch(program: &Program, slot: &Slot, text: String) -> Diagnostic {
@@ -598,6 +542,8 @@ pub(super) fn fill(
             let no_value = || {
                 let message = format!("`{text}` is no value of type {}", slot.ty);
                 Diagnostic::error(Code::InputType, message)
+                    .at(&program.source, slot.param.span, format!("of type `{}`", slot.param.ty))
+                    .help(how_to_give(slot.param, slot.component, None))
             };
             let generator: Generator = format!("const:{text}").parse().map_err(|_| no_value())?;
             generate(&generator, slot.ty, 1, 0, 0).map_err(|_| no_value().into())
@@ -634,11 +580,6 @@ fn numpy(ty: ScalarType) -> String {
         ScalarType::Bool => "bool".into(),
         other => other.name().replace('i', "int").replace('u', "uint"),
     }
-}
-
-fn list<T: AsRef<str>>(names: &[T]) -> String {
-    let names: Vec<String> = names.iter().map(|n| format!("`{}`", n.as_ref())).collect();
-    if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
 fn plural(n: usize) -> &'static str {

@@ -28,16 +28,16 @@ pub(super) fn recipe(generator: &Generator, wanted: &Wanted) -> Result<Option<Re
         Generator::Const(c) if float => Recipe::Float(c.value(sizes)?.float().ok_or_else(none)?),
         Generator::Const(c) => Recipe::Integer(constant(c.value(sizes)?, ty).ok_or_else(none)?),
         Generator::Between(low, high) | Generator::Whole(low, high) if truth => {
-            let both = both_truths(low.value(sizes)?, high.value(sizes)?);
+            let both = both_truths(low.end(sizes)?, high.end(sizes)?);
             both.map(|()| modest).ok_or_else(none)?
         }
         _ if truth => return Err(none().into()),
         Generator::Between(low, high) if float => {
-            let low = low.value(sizes)?.float().ok_or_else(none)?;
-            between(low, high.value(sizes)?.float().ok_or_else(none)?)
+            let low = low.end(sizes)?.float().ok_or_else(none)?;
+            between(low, high.end(sizes)?.float().ok_or_else(none)?)
         }
         Generator::Between(low, high) | Generator::Whole(low, high) => {
-            let (first, end) = (low.value(sizes)?, high.value(sizes)?);
+            let (first, end) = (low.end(sizes)?, high.end(sizes)?);
             let (least, most) = (first.integer::<i128>(), end.integer::<i128>());
             if least >= most && wanted.shape.iter().all(|n| *n > 0) {
                 let text = format!("there is no integer in `{first}..{end}`");

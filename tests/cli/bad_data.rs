@@ -26,6 +26,34 @@ fn files_that_do_not_fit() {
 }
 
 #[test]
+fn arguments_are_no_sizes() {
+    let p = Place::new();
+    let f = p.file(
+        "a.pat",
+        "entry power (steps: i32) (c: f32) : f32 = loop acc = 1 for i < steps do acc * c\n",
+    );
+    for (given, name, advice) in [
+        ("--size steps=4", "steps", "`--arg steps=4`"),
+        ("--arg steps=4 --size c=3", "c", "`--arg c=3`"),
+        // No value of its type.
+        ("--size steps=3000000000", "steps", "`--arg steps=2`"),
+    ] {
+        for verb in ["eval", "optimize --device none"] {
+            let said = p.run(&format!("{verb} {f} {given}")).fails("E0201", 3).stderr();
+            assert!(said.contains(&format!("`{name}` is an argument of `power`")), "{said}");
+            assert!(said.contains("a.pat:1") && said.contains(advice), "{said}");
+        }
+    }
+    let said = p.run(&format!("eval {f} --arg c=2")).fails("E0501", 4).stderr();
+    assert!(said.contains("`--arg steps=2`"), "{said}");
+    let said = p.run(&format!("eval {f} --arg c=2 --arg steps=1.5")).fails("E0504", 4).stderr();
+    assert!(said.contains("a.pat:1") && said.contains("`--arg steps=2`"), "{said}");
+    let said = p.run("eval programs/asum.pat --size xs=3").fails("E0201", 3).stderr();
+    assert!(said.contains("`--input xs=FILE.npy`"), "{said}");
+    assert_eq!(p.run(&format!("eval {f} --arg c=1.5 --arg steps=2")).ok().stdout(), "2.25\n");
+}
+
+#[test]
 fn sizes_that_disagree() {
     let p = Place::new();
     let x = p.file("x.npy", npy("<f4", false, "(3,)", &floats(&[1.0; 3])));

@@ -41,6 +41,14 @@ fn comments_that_generate_no_input() {
 }
 
 #[test]
+fn ends_of_ranges_are_rounded_down() {
+    let p = Place::new();
+    let line = "-- gen: n=const:11 keys=sorted:0..n/4";
+    let f = p.file("a.pat", format!("{line}\nentry f [n] (keys: [n]i32) : i32 = maximum keys\n"));
+    assert_eq!(p.run(&format!("eval {f}")).ok().stdout(), "1\n");
+}
+
+#[test]
 fn splits_that_do_not_divide() {
     let p = Place::new();
     let f = p.file(
@@ -50,6 +58,27 @@ fn splits_that_do_not_divide() {
     p.run(&format!("check {f}")).ok();
     p.run(&format!("eval {f} --size n=10 --gen xs=iota")).fails("E0303", 3);
     p.run(&format!("optimize {f} --size n=10 --device none")).fails("E0303", 3);
+}
+
+/// `check` names the conditions on sizes, and an error the size that breaks one, with its value and a way out.
+#[test]
+fn sizes_that_must_be_multiples_are_known_before() {
+    let p = Place::new();
+    let text = "entry late [n] (s: [n]f32) = s[n - n / 20:]\n\
+        entry f [n] (s: [n]f32) : f32 = iterate 3 (split 2 >-> map sum) (take 8 s) |> sum\n";
+    let f = p.file("a.pat", text);
+    let said = p.run(&format!("check {f}")).ok().stdout();
+    assert!(said.contains(": [n/20]f32\n  requires that 20 divides n\n"), "{said}");
+    assert_eq!(said.matches("requires").count(), 1, "{said}");
+    let json = p.run(&format!("--json check {f}:late"));
+    assert_eq!(json.last("entry")["requires"][0], "20 divides n");
+    let f = format!("{f}:late");
+    for verb in ["eval", "optimize --device none"] {
+        let said =
+            p.run(&format!("{verb} {f} --size n=37 --gen s=iota")).fails("E0303", 3).stderr();
+        assert!(said.contains("20 does not divide `n` (37)"), "{said}");
+        assert!(said.contains("a.pat:1:36") && said.contains("declare a multiple"), "{said}");
+    }
 }
 
 /// A length in the type of a parameter or of the result that the sizes make impossible is told with its place and a way out.

@@ -179,7 +179,7 @@ impl<'a> Sizes<'a> {
     pub(super) fn check_divides(&self, whole: &Poly, part: &Poly, span: Span) -> Result<()> {
         let (w, p) = (self.value(whole, span)?, self.value(part, span)?);
         if p == 0 || w % p != 0 {
-            let text = format!("`{part}` ({p}) does not divide `{whole}` ({w})");
+            let text = format!("{} does not divide {}", part.with_value(p), whole.with_value(w));
             return Err(problem(Code::NotDivisible, text, span).help(EXACT).into());
         }
         Ok(())

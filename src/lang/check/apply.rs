@@ -118,7 +118,7 @@ impl<'a> Checker<'a> {
     pub fn as_fun(&self, elab: Elab<'a>, span: Span) -> Res<Closure<'a>> {
         match elab {
             Elab::Fun(closure) => Ok(closure),
-            Elab::Value(Node { kind: NodeKind::Hole, .. }) => Err(Abort(None)),
+            Elab::Value(node) if self.is_lost(&node) => Err(Abort(None)),
             Elab::Value(node) => {
                 let found = self.infer.show(&node.ty);
                 let message = format!("expected a function, but this is {found}");
@@ -135,10 +135,8 @@ impl<'a> Checker<'a> {
         function_span: Span,
         span: Span,
     ) -> Res<Elab<'a>> {
-        if let Elab::Value(node) = &function
-            && !matches!(node.kind, NodeKind::Hole)
-        {
-            if matches!(self.infer.shallow(&node.ty), Ty::Meta(_)) && !self.diagnostics.is_empty() {
+        if let Elab::Value(node) = &function {
+            if self.is_lost(node) {
                 return Err(Abort(None));
             }
             let found = self.infer.show(&node.ty);

@@ -154,6 +154,13 @@ impl<'a> Checker<'a> {
         Node::new(NodeKind::Hole, self.infer.fresh(Class::Any), span)
     }
 
+    /// Returns whether nothing is known of a value because of an error that was already reported.
+    pub fn is_lost(&self, node: &Node) -> bool {
+        let ty = self.infer.shallow(&node.ty);
+        let unknown = matches!(ty, Ty::Meta(i) if self.infer.class(i) == Class::Any);
+        matches!(node.kind, NodeKind::Hole) || unknown && !self.diagnostics.is_empty()
+    }
+
     /// Returns the error for a type that does not fit.
     pub fn mismatch(&self, clash: Clash, expected: &Ty, node: &Node, what: &str) -> Abort {
         let (e, f) = (self.infer.show(expected), self.infer.show(&node.ty));
@@ -731,7 +738,7 @@ impl<'a> Checker<'a> {
                 let kind = NodeKind::Index(Box::new(array), Box::new(index));
                 Ok(Node::new(kind, (*element).clone(), span))
             }
-            _ if matches!(array.kind, NodeKind::Hole) => Err(Abort(None)),
+            _ if self.is_lost(&array) => Err(Abort(None)),
             ty => {
                 let found = self.infer.show(&ty);
                 let message = format!("only arrays can be indexed, and this is {found}");
@@ -766,7 +773,7 @@ impl<'a> Checker<'a> {
                     Err(d.help(format!("components are numbered 0 to {}", parts.len() - 1)).into())
                 }
             },
-            _ if matches!(tuple.kind, NodeKind::Hole) => Err(Abort(None)),
+            _ if self.is_lost(&tuple) => Err(Abort(None)),
             ty => {
                 let found = self.infer.show(&ty);
                 let message = format!("only tuples have components, and this is {found}");

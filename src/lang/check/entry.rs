@@ -40,6 +40,8 @@ impl Axis {
 /// The interpretation of size names in a definition.
 enum Mode {
     Declared,
+    /// As declared, in a definition without its uses: they may give sizes for its integers.
+    Apart,
     /// Each axis has a size of its own; those that are declared by numbers, only if `numbers`. `used` holds the names
     /// seen so far.
     General {
@@ -82,7 +84,7 @@ pub fn definition(
     left: &mut usize,
 ) -> Vec<Diagnostic> {
     let mut checker = Checker::new(source, decls, *left);
-    let built = build(&mut checker, decl, &mut Mode::Declared);
+    let built = build(&mut checker, decl, &mut Mode::Apart);
     *left = left.saturating_sub(checker.expressions);
     match built {
         Ok(parts) if checker.diagnostics.is_empty() => {
@@ -196,7 +198,7 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
     }
     for binder in decl.binders.sizes() {
         let size = match mode {
-            Mode::Declared => Size::var(&binder.text),
+            Mode::Declared | Mode::Apart => Size::var(&binder.text),
             Mode::General { axes, .. } => {
                 let unknown = checker.infer.sizes.fresh_axis();
                 let size = Size::var(&unknown);
@@ -224,7 +226,13 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
         let inner = without_type(pat);
         let name = super::apply::pattern_name(inner).map_or(format!("arg{i}"), str::to_owned);
         let var = checker.fresh_var(&name);
-        let node = Node::new(NodeKind::Var(var), ty.clone(), pat.span);
+        let kind = match mode {
+            Mode::Apart if matches!(&ty, Ty::Scalar(s) if s.is_integer()) => {
+                NodeKind::Size(Size::var(&name))
+            }
+            _ => NodeKind::Var(var),
+        };
+        let node = Node::new(kind, ty.clone(), pat.span);
         checker.params.push(var);
         params.push((name, var, ty, inner.span));
         let arg = Arg { elab: Elab::Value(node), span: pat.span };
@@ -240,7 +248,7 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
         Some(ty) => {
             let ty = checker.ty(ty, &sizes)?;
             Some(match mode {
-                Mode::Declared => ty,
+                Mode::Declared | Mode::Apart => ty,
                 Mode::General { .. } => shape(checker, &ty),
             })
         }
@@ -360,7 +368,7 @@ fn param_type<'a>(
                         _ => declared,
                     }
                 }
-                (Mode::General { .. } | Mode::Declared, ..) => declared,
+                (Mode::General { .. } | Mode::Declared | Mode::Apart, ..) => declared,
             };
             Ty::Array(size, Rc::new(param_type(checker, t, sizes, mode)?))
         }

@@ -69,7 +69,12 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
         if own && !decl.entry && decl.doc.lines().any(|l| l.trim_start().starts_with("gen:")) {
             let text = format!("`gen:` above the definition `{}` has no effect", decl.name.text);
             let d = Diagnostic::warning(Code::NoEffect, text).at(source, decl.name.span, "");
-            diagnostics.push(d.help("it says how parameters of an entry are generated"));
+            let entries = file.decls.iter().filter(|d| d.entry).map(|d| d.name.text.as_str());
+            let place = match entries.collect::<Vec<_>>().as_slice() {
+                [entry] => format!("`entry {entry}`"),
+                _ => "the entry whose parameters it describes".to_owned(),
+            };
+            diagnostics.push(d.help(format!("move the line directly above {place}")));
         }
         if decl.entry {
             let (entry, found) = entry::declared(source, &decls, decl, &mut left);

@@ -544,7 +544,7 @@ impl<'a> Checker<'a> {
             Prim::AsScalar => {
                 let (m, element) = self.array_of(&t.values[0], &t.place(0))?;
                 let Some(w) = self.vector_width(&element) else {
-                    if matches!(element, Ty::Meta(_)) && !self.diagnostics.is_empty() {
+                    if self.is_lost(&t.values[0].stand_in(element.clone())) {
                         return Err(Abort(None));
                     }
                     let found = self.infer.show(&element);

@@ -72,7 +72,7 @@ impl<'a> Checker<'a> {
     pub fn field(&mut self, record: Node, name: &str, span: Span) -> Res<Node> {
         let (names, types) = match self.infer.shallow(&record.ty) {
             Ty::Record(names, types) => (names, types),
-            _ if matches!(record.kind, NodeKind::Hole) => return Err(Abort(None)),
+            _ if self.is_lost(&record) => return Err(Abort(None)),
             ty => {
                 let found = self.infer.show(&ty);
                 let message = format!("only records have fields, and this is {found}");

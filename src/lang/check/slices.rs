@@ -41,11 +41,19 @@ impl Range {
     }
 }
 
-/// Returns whether an expression consists of numbers and sizes alone.
+/// Returns whether an expression is arithmetic on numbers and sizes, and so a size.
 fn is_of_sizes(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Lit(_) | NodeKind::Size(_) => true,
-        NodeKind::Scalar(_, args) => args.iter().all(is_of_sizes),
+        NodeKind::Scalar(op, args) => {
+            let of_sizes = match op {
+                ScalarOp::Cast(to) => to.is_integer() && to.bytes() >= 4,
+                ScalarOp::Neg | ScalarOp::Add | ScalarOp::Sub | ScalarOp::Mul => true,
+                ScalarOp::Div | ScalarOp::Pow => true,
+                _ => false,
+            };
+            of_sizes && args.iter().all(is_of_sizes)
+        }
         _ => false,
     }
 }

@@ -101,7 +101,7 @@ impl<'a> Checker<'a> {
     pub fn sliced(&self, node: &Node, span: Span) -> Res<(Size, Ty)> {
         match self.infer.shallow(&node.ty) {
             Ty::Array(n, element) => Ok((self.infer.sizes.resolve(&n), (*element).clone())),
-            _ if matches!(node.kind, NodeKind::Hole) => Err(Abort(None)),
+            _ if self.is_lost(node) => Err(Abort(None)),
             ty => {
                 let found = self.infer.show(&ty);
                 let message = format!("this must be an array, but it is {found}");

@@ -1,9 +1,10 @@
 //! What to write instead of what other languages have.
 
-use super::{Parse, Parser};
+use super::{Parse, Parser, Reported};
 use crate::diag::{Code, Diagnostic, Span};
-use crate::lang::ast::{Pat, PatKind};
+use crate::lang::ast::{Binders, Pat, PatKind};
 use crate::lang::lexer::{Tok, Token};
+use std::fmt::Write as _;
 
 const NO_ALTERNATIVES: &str = "there are no sum types: number the alternatives, and choose by `if tag == 0 then ... else ...`";
 
@@ -34,6 +35,32 @@ impl Parser<'_> {
             (Tok::Sym("#"), _) => d.help(NO_ALTERNATIVES),
             _ => d,
         }
+    }
+
+    /// Reports a token where a parameter, a type or the body should follow. `head` is what the definition begins with, up
+    /// to its name.
+    pub(super) fn after_parameters<T>(&mut self, head: Span, before: &Binders) -> Parse<T> {
+        let wanted = "a parameter, `: type` or `=`";
+        let (span, message) = (self.span(), format!("expected {wanted}, found {}", self.found()));
+        let d = Diagnostic::error(Code::Parse, message);
+        let d = d.at(self.source, span, format!("expected {wanted}"));
+        let what = match (self.tok(), self.token_at(self.at + 1).tok) {
+            (Tok::Sym("["), Tok::Ident) => "sizes",
+            (Tok::TypeParam, _) => "types",
+            _ => {
+                let d = self.hinted(d);
+                return self.fail(d);
+            }
+        };
+        let mut start = self.text(head).to_owned();
+        let Ok(late) = self.binders() else { return Err(Reported) };
+        for size in before.named.iter().chain(&late.named) {
+            let _ = write!(start, " [{}]", size.text);
+        }
+        for ty in before.types.iter().chain(&late.types) {
+            let _ = write!(start, " '{}", ty.text);
+        }
+        self.fail(d.help(format!("{what} come directly after the name: `{start} ...`")))
     }
 
     /// Refuses a value that binds sizes or types, `let x [n] = e`.

@@ -92,6 +92,10 @@ const WRONG: &[(&str, &str)] = &[
     ("parse_elif", "entry f (x: f32) = if x > 0 then 1 elif x < 0 then 2 else 3"),
     ("parse_local_sizes", "entry f (x: f32) = let y [n] : [n]f32 = replicate n x in 1"),
     (
+        "parse_late_sizes",
+        "entry sieve (n: i64) [n] (xs: [n]f32) = xs\ndef f [n] (xs: [n]f32) 't [m] (ys: [m]t) = ys\nentry g (x: f32) ] = x",
+    ),
+    (
         "arity_tuple",
         "entry f [n] (xs: [n]f32) = sum (map(abs, xs))\nentry g (x: f32) = let m = max(x, 1) in m + 1",
     ),
@@ -100,6 +104,14 @@ const WRONG: &[(&str, &str)] = &[
     ("type_integer_times_float", "entry f (r: u8) = (0.299 * r, r * 0.299)"),
     ("divide_half", "entry f (xs: [7]f32) = let m = length xs / 2 in (xs[m], take m xs)"),
     ("size_dynamic", "entry f [n] (k: i32) (xs: [n]f32) = split k xs"),
+    (
+        "size_of_use",
+        "def f (w: i64) = iota w\nentry g [n] (xs: [n]f32) = f n\nentry h (k: i64) = f k",
+    ),
+    (
+        "size_lost",
+        "entry f (w: i64) = loop a = iota w for i < 3 do a with [0] = a[1] + a[w:w + 2][0]\nentry g (w: i64) = loop a = replicate w {x = 1} for i < 3 do a.x + a.0 + a 0",
+    ),
     ("size_power", "entry f [k] (xs: [2 ** k]f32) = reduce (+) 0 xs"),
     ("size_negative", "entry f [n] (xs: [n]f32) = take (0 - 3) xs"),
     ("size_take", "entry f (xs: [8]f32) = take 9 xs"),
