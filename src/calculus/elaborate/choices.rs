@@ -62,6 +62,9 @@ fn element(e: &Ex, at: &Ex, ty: &Ty) -> Option<Ex> {
     }
     match &e.kind {
         Kind::Prim(Prim::Replicate, _, _, args) => args.first().filter(|x| is_cheap(x)).cloned(),
+        Kind::Let(p, value, body) if value.is_pure_scalar() && is_cheap(value) => {
+            Some(element(body, at, ty)?.bound(p.clone(), (**value).clone()))
+        }
         Kind::If(c, yes, no) if c.may_be_repeated() => {
             Some(Ex::choice((**c).clone(), element(yes, at, ty)?, element(no, at, ty)?))
         }

@@ -6,7 +6,8 @@
 //!
 //! - `a[i]` becomes the element of another array of the map, if `a` is the same for all `i`. Arrays of which the function
 //!   also reads other places that depend on `i` (stencils) keep their indices;
-//! - a row `a[g(i)]`, where `g(i)` depends on no other variable, becomes the element of `gather a (map g (iota n))`;
+//! - a row `a[g(i)]`, where `g(i)` depends on no other variable, becomes the element of `gather a (map g (iota n))`, and of a view,
+//!   `join (map (replicate r) a)` or `join (replicate m a)`, if `g(i)` is `i / r` or `i % r`;
 //! - if the function of a map needs of each row only the element at one place, which is the same for all rows, the map goes
 //!   through this column instead.
 //!
@@ -19,7 +20,7 @@ use super::interchange::named;
 use super::ranges::Ranges;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
-use crate::lang::typed::Prim;
+use crate::lang::typed::{Prim, ScalarOp};
 
 /// Returns the program with elements in place of indices. `env` has the values of all dimensions.
 pub(super) fn by_element(mut e: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Ex {
@@ -50,6 +51,7 @@ impl Elements<'_> {
         {
             self.counters(f, args, joined);
             self.columns(f, args);
+            without_unused_places(&mut f.body);
         }
     }
 
@@ -136,14 +138,15 @@ impl Elements<'_> {
                 continue;
             }
             let counter = [(&f.params[k], &args[k])];
+            let repeated = repeated(i, &args[k], &array, &whole, self.env, self.fresh);
             let Some(all) = Ex::map_of(whole, counter, self.fresh) else { continue };
             let Ty::Array(n, _) = &all.ty else { continue };
             let (ty, span) = (Ty::array(n, &element.ty), element.span);
-            let rows = Kind::Prim(Prim::Gather, vec![], vec![], vec![array, all]);
+            let gathered = Kind::Prim(Prim::Gather, vec![], vec![], vec![array, all]);
             let name = named(&element.ty, self.fresh);
             f.body.replace(&element, &name.value(span));
             f.params.push(name);
-            args.push(Ex::new(rows, ty, span));
+            args.push(repeated.unwrap_or(Ex::new(gathered, ty, span)));
             done.push(element.kind);
         }
     }
@@ -199,6 +202,66 @@ impl Elements<'_> {
     }
 }
 
+/// Returns the rows of an array at the places `at` for all numbers `i` of `counter`, if they are its first rows, each several times
+/// in turn (`i / r`) or all of them several times (`i % r`): a view. `None` if they are not, or if a place may be outside.
+fn repeated(
+    i: Var,
+    counter: &Ex,
+    array: &Ex,
+    at: &Ex,
+    env: &SizeEnv,
+    fresh: &mut dyn FnMut() -> Var,
+) -> Option<Ex> {
+    let (Kind::Op(op, sides), n) = (&at.kind, counter.length()?) else { return None };
+    let [of, by] = sides.as_slice() else { return None };
+    let (times, by) = (multiple(of, i)?, size_of(by)?);
+    let value = |s: &Size| s.eval(env).ok().filter(|n| *n > 0);
+    // Neither the product nor the counter leaves its type.
+    value(&n.mul(&times)).filter(|n| i32::try_from(*n).is_ok())?;
+    let (rows, each) = match op {
+        ScalarOp::Div => {
+            let each = by.div(&times);
+            (n.div(&each), each)
+        }
+        ScalarOp::Rem if times.as_constant() == Some(1) => (by.clone(), n.div(&by)),
+        _ => return None,
+    };
+    value(&each)?;
+    let len = array.length()?;
+    let first = match value(&rows)? {
+        _ if *len == rows => array.clone(),
+        count if count <= value(len)? => array.clone().take(&rows)?,
+        _ => return None,
+    };
+    if *op == ScalarOp::Rem {
+        return first.replicate(&each).join();
+    }
+    let row = named(&first.element_type()?, fresh);
+    Ex::map_of(row.value(at.span).replicate(&each), [(&row, &first)], fresh)?.join()
+}
+
+/// Returns the factor of a variable in an expression that is a multiple of it.
+fn multiple(e: &Ex, i: Var) -> Option<Size> {
+    match &e.kind {
+        Kind::Var(v) if *v == i => Some(Size::constant(1)),
+        Kind::Op(ScalarOp::Mul, sides) => match sides.as_slice() {
+            [a, b] if a.kind == Kind::Var(i) => size_of(b),
+            [a, b] if b.kind == Kind::Var(i) => size_of(a),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns a number that is known before the program runs.
+fn size_of(e: &Ex) -> Option<Size> {
+    match &e.kind {
+        Kind::Size(size) => Some(size.clone()),
+        Kind::Lit(lit) => u64::try_from(lit.as_int()?).ok().filter(|n| *n > 0).map(Size::constant),
+        _ => None,
+    }
+}
+
 /// Removes the arrays of a map whose elements are not used, if another array gives the length.
 pub(super) fn without_unused(f: &mut Lambda, args: &mut Vec<Ex>) {
     let used = f.body.free();
@@ -207,6 +270,19 @@ pub(super) fn without_unused(f: &mut Lambda, args: &mut Vec<Ex>) {
             f.params.remove(k);
             args.remove(k);
         }
+    }
+}
+
+/// Removes names of scalars that were places only.
+fn without_unused_places(e: &mut Ex) {
+    while let Kind::Let(name, value, body) = &mut e.kind
+        && value.is_pure_scalar()
+        && !name.meets(&body.free())
+    {
+        *e = (**body).clone();
+    }
+    if let Kind::Let(_, _, body) = &mut e.kind {
+        without_unused_places(body);
     }
 }
 

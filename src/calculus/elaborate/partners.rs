@@ -44,14 +44,9 @@ fn inner(e: &mut Ex, rows: &mut Vars, fresh: &mut dyn FnMut() -> Var) {
             for (v, ty) in met {
                 let row = Layout::Var(fresh(), ty.clone());
                 g.body.put(v, &row.value(span));
-                let all = Kind::Prim(
-                    Prim::Replicate,
-                    vec![],
-                    vec![m.clone()],
-                    vec![Ex::new(Kind::Var(v), ty.clone(), span)],
-                );
+                let all = Ex::new(Kind::Var(v), ty, span).replicate(&m);
                 g.params.push(row);
-                columns.push(Ex::new(all, Ty::array(&m, &ty), span));
+                columns.push(all);
             }
         }
         _ => {}

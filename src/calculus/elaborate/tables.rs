@@ -6,8 +6,12 @@
 //! map (\xs -> map2 (\k r -> reduce (+) 0 (map2 (\x c -> x * c) xs r)) (iota n) c) xss`, which is a product. Weights of filters,
 //! windows and twiddle factors are of this kind.
 //!
+//! Likewise an array that is the same for all iterations around, of which elements are read at computed places, is computed in front
+//! of the program if an element takes a loop or such a function.
+//!
 //! Only functions that have a value for all arguments move, so nothing fails that did not fail before.
 
+use super::again::loops;
 use super::core::{Ex, Kind, Layout, Var, Vars};
 use super::fission::keep_used;
 use crate::calculus::size::SizeEnv;
@@ -54,6 +58,13 @@ impl Tables<'_> {
             *e = entry;
             return;
         }
+        if let Kind::Index(array, _) = &mut e.kind
+            && self.is_table(array)
+        {
+            let name = Layout::Var((self.fresh)(), array.ty.clone());
+            let entries = name.value(array.span);
+            self.moved.push((name, std::mem::replace(array, entries)));
+        }
         let length = match &e.ty {
             Ty::Array(n, _) => n.eval(self.env).unwrap_or(1),
             _ => 1,
@@ -89,6 +100,19 @@ impl Tables<'_> {
             }
             _ => e.parts_mut().into_iter().for_each(|part| self.walk(part)),
         }
+    }
+
+    /// Whether an array that elements are read of may be computed once, and should.
+    fn is_table(&self, array: &Ex) -> bool {
+        let (Kind::Map(Prim::Map, f, args), Ty::Array(n, _)) = (&array.kind, &array.ty) else {
+            return false;
+        };
+        !self.levels.is_empty()
+            && array.free().is_empty()
+            && n.eval(self.env).is_ok_and(|n| n <= MOST)
+            && args.iter().all(Ex::is_free_of_cost)
+            && (is_special(&f.body) || loops(&f.body))
+            && is_total(&f.body)
     }
 
     /// Returns the entry of a table that takes the place of an expression; makes the table.
@@ -173,7 +197,7 @@ fn is_total(e: &Ex) -> bool {
             _ => false,
         },
         Kind::Op(ScalarOp::Pow, _) => matches!(&e.ty, Ty::Scalar(t) if t.is_float()),
-        Kind::Op(..) | Kind::Let(..) => true,
+        Kind::Op(..) | Kind::Let(..) | Kind::If(..) | Kind::For(..) => true,
         _ => false,
     };
     here && e.parts().iter().all(|(_, part)| is_total(part))

@@ -15,6 +15,12 @@ impl Ex {
         Ex::new(kind, Ty::array(n, t), span)
     }
 
+    /// Returns an array of `n` times the same element.
+    pub(super) fn replicate(self, n: &Size) -> Ex {
+        let ty = Ty::array(n, &self.ty);
+        self.rearranged(Prim::Replicate, vec![n.clone()], ty)
+    }
+
     /// Returns the pairs of the elements of two arrays of one length.
     pub(super) fn zip(self, other: Ex) -> Option<Ex> {
         let span = self.span.to(other.span);
