@@ -31,6 +31,7 @@ mod copies;
 mod core;
 mod counting;
 mod cut;
+mod deep;
 mod digits;
 mod distributed;
 mod elements;
@@ -312,8 +313,8 @@ fn forms_of(body: &Ex, env: &mut SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Res
     normal_forms(&term, env).map_err(|e| inner_problem(&e.0, body.span))
 }
 
-/// Returns the normal form of a term, and its forms for few rows, for long products, for scans of long columns
-/// and for loops with a small state.
+/// Returns the normal form of a term, and its forms for few rows, for long products, for scans of long columns,
+/// for loops with a small state and for deep nests.
 fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>, TypeError> {
     let term = row_sums::flat(term)
         .and_then(|t| natural::views_first(&t))
@@ -340,7 +341,8 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
     let stages = distributed.as_ref().or(apart.as_ref()).unwrap_or(&term);
     let stored = stored::stages_stored(stages, env)?;
     let pairs = pairs_apart::results_in_front(&term, env)?;
-    let others = [apart, parts, columns, in_groups, distributed, stored, pairs];
+    let deep = deep::outer_maps_together(&term)?;
+    let others = [apart, parts, columns, in_groups, distributed, stored, pairs, deep];
     let others = others.into_iter().flatten();
     Ok(std::iter::once(term).chain(others).collect())
 }
