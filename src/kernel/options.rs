@@ -37,6 +37,12 @@ impl DeviceLimits {
         self.access_bytes > 0
     }
 
+    /// Whether the host should launch kernels before it knows whether a loop still goes on: on GPUs, which idle while a host
+    /// waits. A CPU waits for a check no longer than for a launch.
+    pub fn launches_ahead(&self) -> bool {
+        self.access_bytes > 0
+    }
+
     /// The limits of a described device.
     pub fn of(device: &DeviceInfo) -> DeviceLimits {
         DeviceLimits {

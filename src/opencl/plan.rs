@@ -164,7 +164,14 @@ pub enum Role {
     Output(usize),
     /// Zeros before a run; afterwards, what failed: see [`HostPlan::faults`].
     Faults,
+    /// Two integers, 1 and 0 before a run. If the first becomes 0, kernels in loops that a [`Control::Check`] ends do nothing.
+    /// So a host may launch the next iterations before it knows the result of a check. One that waits for each check has no
+    /// use for it.
+    GoesOn,
 }
+
+/// Number of elements in the buffer of [`Role::GoesOn`].
+pub const GOES_ON_WORDS: usize = 2;
 
 /// A scalar argument.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -5,17 +5,18 @@
 
 mod atomics;
 mod checks;
+mod control;
 mod expr;
 mod names;
 pub mod products;
 mod types;
 
-use super::plan::{Arg, Buffer, Control, FAULT_WORDS, HostPlan, Launch, Role, Scalar};
+use super::plan::{Arg, Buffer, FAULT_WORDS, GOES_ON_WORDS, HostPlan, Launch, Role, Scalar};
 use crate::calculus::scalar::Lit;
 use crate::kernel::index::{Atom, Index, Var};
 use crate::kernel::ir::{
-    self, ARRAY_ALIGNMENT, Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray,
-    Program, Scope, Stmt, Times,
+    ARRAY_ALIGNMENT, Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program,
+    Scope, Stmt,
 };
 use crate::lang::types::ScalarType;
 use expr::stored;
@@ -96,6 +97,10 @@ pub fn print(program: &Program) -> HostPlan {
             },
         })
         .collect();
+    if control::runs_ahead(program) {
+        let (name, elem) = (control::GOES_ON.to_owned(), ScalarType::I32);
+        buffers.push(Buffer { name, elem, len: GOES_ON_WORDS, role: Role::GoesOn });
+    }
     if !faults.is_empty() {
         let (name, elem) = (checks::FAULTS.to_owned(), ScalarType::I32);
         buffers.push(Buffer { name, elem, len: FAULT_WORDS, role: Role::Faults });
@@ -116,43 +121,9 @@ pub fn print(program: &Program) -> HostPlan {
             .map(|s| Scalar { param: s.param.to_string(), component: s.component, ty: s.scalar })
             .collect(),
         launches,
-        control: if program.has_loops() { control(program) } else { vec![] },
+        control: if program.has_loops() { control::steps(program) } else { vec![] },
         faults,
     }
-}
-
-fn control(program: &Program) -> Vec<Control> {
-    let step = |c: &ir::Control| match c {
-        ir::Control::Launch(k) => Control::Launch(*k),
-        ir::Control::Repeat(Times::Known(n), _) => {
-            Control::Repeat(Some(u64::try_from(*n).unwrap_or(0)))
-        }
-        ir::Control::Repeat(Times::Given { arg, plus, less }, _) => {
-            Control::RepeatGiven { scalar: *arg, plus: *plus, less: *less }
-        }
-        ir::Control::While => Control::Repeat(None),
-        ir::Control::Check(b) => Control::Check(*b),
-        ir::Control::Swap(a, b) => Control::Swap(*a, *b),
-        ir::Control::End => Control::End,
-    };
-    program.control.iter().map(step).collect()
-}
-
-/// Returns the counters of the host's loops around a kernel, outermost first; `None` for a loop without a counter.
-fn counters(program: &Program, k: &Kernel) -> Vec<Option<Var>> {
-    let mut open = vec![];
-    for c in &program.control {
-        match c {
-            ir::Control::Launch(i) if program.kernels[*i].name == k.name => return open,
-            ir::Control::Repeat(_, v) => open.push(Some(v.clone())),
-            ir::Control::While => open.push(None),
-            ir::Control::End => {
-                open.pop();
-            }
-            ir::Control::Launch(_) | ir::Control::Check(_) | ir::Control::Swap(..) => {}
-        }
-    }
-    vec![]
 }
 
 /// Options for programs with sub-groups, which are not part of OpenCL C 1.2.
@@ -338,7 +309,7 @@ fn kernel(
         params.push(format!("{} {}", c_type(stored(ElemTy::scalar(a.scalar))), a.name));
         args.push(Arg::Scalar(*s));
     }
-    for (depth, counter) in counters(program, k).into_iter().enumerate() {
+    for (depth, counter) in control::counters(program, k).into_iter().enumerate() {
         if let Some(v) = counter.filter(|v| p.used.borrow().contains(&v.id)) {
             params.push(format!("const int {}", v.name));
             args.push(Arg::Counter(depth));
@@ -346,6 +317,12 @@ fn kernel(
     }
     if !made.after.is_empty() {
         params.push(format!("volatile global int* {}", checks::FAULTS));
+        args.push(Arg::Buffer(program.buffers.len() + usize::from(control::runs_ahead(program))));
+    }
+    if control::runs_ahead(program) && control::is_checked(program, k) {
+        let name = p.unused(control::GOES_ON);
+        head.insert_str(0, &format!("    if (*{name} == 0) return;\n"));
+        params.push(format!("global const int* {name}"));
         args.push(Arg::Buffer(program.buffers.len()));
     }
     let [x, y, z] = k.group;

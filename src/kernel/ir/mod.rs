@@ -344,6 +344,9 @@ pub struct Program {
     pub contract: bool,
     /// Whether it may reassociate floating-point operations.
     pub relaxed: bool,
+    /// Whether kernels in loops that a check ends find out for themselves that the loop has ended, so that the host need not
+    /// wait for each check.
+    pub ahead: bool,
 }
 
 impl LoopKind {

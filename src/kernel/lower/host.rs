@@ -70,6 +70,7 @@ pub fn program(
             control: vec![],
             contract: options.contract || options.relaxed,
             relaxed: options.relaxed,
+            ahead: options.device.launches_ahead(),
         },
         choices: vec![],
         context: Context::Host,

@@ -54,6 +54,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             Numbered::Temporary => ("TEMPORARY", 0),
             Numbered::Output(k) => ("OUTPUT", k),
             Numbered::Faults => ("FAULT", 0),
+            Numbered::GoesOn => ("GOES_ON", 0),
         };
         let ty = b.elem.name().to_uppercase();
         let _ = writeln!(out, "    {{{:?}, {ty}, {}, {role}, {number}}},", b.name, b.len);

@@ -41,9 +41,9 @@ struct input {
     const char *file;
 };
 
-// A buffer holds an input or an output, of that number, what one kernel leaves for the next, or what kernels found wrong
-// with the inputs.
-enum role { INPUT, TEMPORARY, OUTPUT, FAULT };
+// A buffer holds an input or an output, of that number, what one kernel leaves for the next, what kernels found wrong
+// with the inputs, or that kernels in a loop have something to do, which is always so here.
+enum role { INPUT, TEMPORARY, OUTPUT, FAULT, GOES_ON };
 struct buffer {
     const char *name;
     enum type type;

@@ -158,6 +158,7 @@ enum Numbered {
     Temporary,
     Output(usize),
     Faults,
+    GoesOn,
 }
 
 impl Emission<'_> {
@@ -175,6 +176,7 @@ impl Emission<'_> {
             Role::Temp => Numbered::Temporary,
             Role::Output(k) => Numbered::Output(*k),
             Role::Faults => Numbered::Faults,
+            Role::GoesOn => Numbered::GoesOn,
         })
     }
 

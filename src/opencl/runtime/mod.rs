@@ -13,6 +13,7 @@ mod products;
 mod resident;
 mod steps;
 mod sub_group;
+mod walk;
 
 pub use bandwidth::{Bandwidth, Figure, bandwidth};
 pub use listing::remembered_devices;
@@ -29,9 +30,10 @@ use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
 use opencl3::device::{CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device};
 use opencl3::error_codes::ClError;
+use opencl3::kernel::Kernel;
 use opencl3::platform::{Platform, get_platforms};
 use opencl3::program::Program;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -136,6 +138,10 @@ pub struct Runtime {
     pool: RefCell<HashMap<usize, Vec<Arc<Bytes>>>>,
     /// The cache of built programs.
     cache: Option<Cache>,
+    /// Most iterations of a loop that are launched before it is known whether there are any.
+    iterations_ahead: usize,
+    /// The kernel that counts such iterations, once it is needed.
+    step: OnceCell<(Kernel, Program)>,
 }
 
 impl Runtime {
@@ -160,7 +166,10 @@ impl Runtime {
             .map_err(|e| driver(e, "creating a command queue"))?;
         let pool = RefCell::new(HashMap::new());
         let cache = cache.map(Cache::new);
-        let mut runtime = Runtime { info, device, context, queue, pool, cache };
+        let iterations_ahead = walk::iterations_ahead(info.kind);
+        let step = OnceCell::new();
+        let mut runtime =
+            Runtime { info, device, context, queue, pool, cache, iterations_ahead, step };
         runtime.info.capabilities = Capabilities {
             nontemporal: runtime.compiles(NONTEMPORAL_PROBE),
             sub_group: sub_group::size(&runtime),
@@ -248,7 +257,7 @@ pub struct Built {
     pub build_ms: f64,
     /// Whether the program was loaded from the cache.
     pub cached: bool,
-    kernels: Vec<opencl3::kernel::Kernel>,
+    kernels: Vec<Kernel>,
     /// Kernels need their program as long as they exist.
     program: Program,
 }

@@ -1,6 +1,7 @@
 //! Plans with their buffers: checks, uploads, runs, times and fetches.
 
 use super::error::driver;
+use super::walk::{GOES_ON, What};
 use super::{Built, Bytes, DeviceArray, Runtime, steps};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
@@ -76,18 +77,14 @@ pub enum Progress {
 /// A callback that receives the progress of a run.
 pub type Watch<'a> = Option<&'a mut dyn FnMut(Progress)>;
 
-/// A loop of the host that runs: the step at which its body begins, the iterations left if they are counted, and the
-/// number of the current iteration.
-type OpenLoop = (usize, Option<u64>, i32);
-
 /// A plan that is ready to run: its kernels have their arguments. It owns its program or borrows it.
 pub struct Prepared<B = Built> {
     built: B,
     /// The plan's buffers. OpenCL implementations need not retain buffers that are set as arguments (PoCL does
     /// not), so the buffers are kept here as long as the kernels.
-    buffers: Vec<Arc<Bytes>>,
+    pub(super) buffers: Vec<Arc<Bytes>>,
     /// The steps of the host. All loops with a number of iterations have it.
-    steps: Vec<Control>,
+    pub(super) steps: Vec<Control>,
 }
 
 /// Where a prepared plan writes its outputs.
@@ -331,6 +328,11 @@ impl Runtime {
                         }
                     }
                 }
+                Role::GoesOn => {
+                    let buffer = self.allocate(GOES_ON.len())?;
+                    self.write(&buffer, &GOES_ON)?;
+                    buffer
+                }
                 Role::Temp | Role::Output(_) | Role::Faults => {
                     let bytes = bytes_of(b.elem, b.len)
                         .ok_or_else(|| internal(format!("the size of `{}` overflows", b.name)))?;
@@ -389,16 +391,22 @@ impl Runtime {
         }
     }
 
-    /// Enqueues a launch, and returns its event if it is timed.
-    fn launch(&self, launch: &Launch, kernel: &Kernel, timed: bool) -> Result<Option<Event>> {
+    /// Enqueues a kernel, and returns its event if it is timed.
+    fn launch(
+        &self,
+        kernel: &Kernel,
+        global: &[usize; 3],
+        local: &[usize; 3],
+        timed: bool,
+    ) -> opencl3::Result<Option<Event>> {
         // Leave out trailing dimensions of one, which take time in some drivers.
-        let dims = (1u32..=3).rev().find(|&d| launch.global[d as usize - 1] > 1).unwrap_or(1);
-        let (global, local) = (launch.global.as_ptr(), launch.local.as_ptr());
+        let dims = (1u32..=3).rev().find(|&d| global[d as usize - 1] > 1).unwrap_or(1);
+        let (global, local) = (global.as_ptr(), local.as_ptr());
         let queue = &self.queue;
         // SAFETY: every argument was set in `prepare`, its buffers are kept in `Prepared`, and sizes were checked
         // against the device. The code generator is responsible for what the kernel does with its pointers;
         // candidates run in a worker process for that reason.
-        let event = unsafe {
+        unsafe {
             if timed {
                 queue
                     .enqueue_nd_range_kernel(kernel.get(), dims, ptr::null(), global, local, &[])
@@ -406,8 +414,7 @@ impl Runtime {
             } else {
                 untimed_launch(queue.get(), kernel.get(), dims, global, local).map(|()| None)
             }
-        };
-        Ok(event.map_err(|e| driver(e, &format!("launching `{}`", launch.kernel)))?)
+        }
     }
 }
 
@@ -490,7 +497,7 @@ fn follow(event: &Event, tell: &mut dyn FnMut(Progress)) {
 }
 
 impl<B: Borrow<Built>> Prepared<B> {
-    fn built(&self) -> &Built {
+    pub(super) fn built(&self) -> &Built {
         self.built.borrow()
     }
 
@@ -521,19 +528,30 @@ impl<B: Borrow<Built>> Prepared<B> {
 
     fn run_with(&self, rt: &Runtime, timed: Timed, watch: Watch) -> Result<RunTimes> {
         let started = Instant::now();
-        let mut events: Vec<(usize, Event)> = Vec::with_capacity(self.built().kernels.len());
+        let mut events: Vec<(Option<usize>, Event)> = vec![];
         let mut launched = 0usize;
         // The position in `events` of the launch to wait for next, so that not too many launches wait for the device.
         let mut behind = None;
-        self.walk(rt, &mut |k, last| {
+        self.walk(rt, &mut |what, last| {
             let mark = launched.is_multiple_of(LAUNCHES_AHEAD / 2);
             launched += 1;
             let timed = timed == Timed::All || mark || last;
-            let (launch, kernel) = (&self.plan().launches[k], &self.built().kernels[k]);
-            events.extend(rt.launch(launch, kernel, timed)?.map(|event| (k, event)));
+            let (k, event) = match what {
+                What::Kernel(k) => {
+                    let (l, kernel) = (&self.plan().launches[k], &self.built().kernels[k]);
+                    let event = rt.launch(kernel, &l.global, &l.local, timed);
+                    let doing = || format!("launching `{}`", l.kernel);
+                    (Some(k), event.map_err(|e| driver(e, &doing()))?)
+                }
+                What::Step(kernel) => {
+                    let event = rt.launch(kernel, &[1; 3], &[1; 3], timed);
+                    (None, event.map_err(|e| driver(e, "checking a loop"))?)
+                }
+            };
+            events.extend(event.map(|event| (k, event)));
             if mark {
                 if let Some(behind) = behind.replace(events.len() - 1) {
-                    let (_, event): &(usize, Event) = &events[behind];
+                    let (_, event) = &events[behind];
                     event.wait().map_err(|e| driver(e, "running a kernel"))?;
                 }
             }
@@ -559,129 +577,14 @@ impl<B: Borrow<Built>> Prepared<B> {
             let end = event.profiling_command_end().map_err(|e| driver(e, "timing a kernel"))?;
             first = first.min(start);
             last = last.max(end);
-            kernels_us[*k] += us(end.saturating_sub(start));
+            if let Some(k) = k {
+                kernels_us[*k] += us(end.saturating_sub(start));
+            }
         }
         if timed == Timed::Ends && launched > 1 {
             kernels_us.clear();
         }
         Ok(RunTimes { device_us: us(last.saturating_sub(first.min(last))), kernels_us, wall_us })
-    }
-
-    /// Executes the steps of the host; calls `launch` for each launch that has work-items, with the number of the
-    /// kernel and whether it may be the last.
-    fn walk(&self, rt: &Runtime, launch: &mut dyn FnMut(usize, bool) -> Result<()>) -> Result<()> {
-        // The buffer in each place, since steps may swap buffers.
-        let mut place: Vec<usize> = (0..self.buffers.len()).collect();
-        let mut swapped = false;
-        let mut open: Vec<OpenLoop> = vec![];
-        let mut at = 0;
-        while let Some(step) = self.steps.get(at) {
-            at += 1;
-            match *step {
-                Control::Launch(k) if !self.has_work(k) => {}
-                Control::Launch(k) => {
-                    let (l, kernel) = (&self.plan().launches[k], &self.built().kernels[k]);
-                    if swapped || !open.is_empty() {
-                        self.bind(l, kernel, &place, &open)?;
-                    }
-                    launch(k, self.may_be_last(at, &open))?;
-                }
-                Control::Repeat(Some(0)) => at = self.end_of(at),
-                Control::Repeat(n) => open.push((at, n, 0)),
-                // `prepare` leaves none of these.
-                Control::RepeatGiven { .. } => at = self.end_of(at),
-                Control::Check(b) => {
-                    let mut flag = [0u8; 1];
-                    rt.read(&self.buffers[place[b]], &mut flag)?;
-                    if flag == [0] {
-                        open.pop();
-                        at = self.end_of(at);
-                    }
-                }
-                Control::Swap(a, b) => {
-                    place.swap(a, b);
-                    swapped = true;
-                }
-                Control::End => {
-                    if let Some((begin, left, number)) = open.last_mut() {
-                        *left = left.map(|n| n - 1);
-                        *number = number.wrapping_add(1);
-                        if *left == Some(0) {
-                            open.pop();
-                        } else {
-                            at = *begin;
-                        }
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns whether a launch has work-items.
-    fn has_work(&self, k: usize) -> bool {
-        !self.plan().launches[k].global.contains(&0)
-    }
-
-    /// Returns whether the launch before the step `at` may be the last: a check may end a loop, and a loop may be empty.
-    fn may_be_last(&self, at: usize, open: &[OpenLoop]) -> bool {
-        let mut open = open.iter().rev();
-        for step in self.steps.get(at..).unwrap_or_default() {
-            match *step {
-                Control::Launch(k) if self.has_work(k) => return false,
-                Control::Launch(_) | Control::Swap(..) => {}
-                Control::Check(_) | Control::Repeat(_) | Control::RepeatGiven { .. } => {
-                    return true;
-                }
-                Control::End => match open.next() {
-                    Some((_, Some(1), _)) => {}
-                    Some((_, Some(_), _)) => return false,
-                    _ => return true,
-                },
-            }
-        }
-        true
-    }
-
-    /// Returns the position after the end of the loop that contains the step `at`.
-    fn end_of(&self, mut at: usize) -> usize {
-        let mut depth = 0usize;
-        while let Some(step) = self.steps.get(at) {
-            at += 1;
-            match step {
-                Control::Repeat(_) | Control::RepeatGiven { .. } => depth += 1,
-                Control::End if depth == 0 => break,
-                Control::End => depth -= 1,
-                Control::Launch(_) | Control::Check(_) | Control::Swap(..) => {}
-            }
-        }
-        at
-    }
-
-    /// Sets the arguments that change between iterations: swapped buffers, and counters.
-    fn bind(
-        &self,
-        launch: &Launch,
-        kernel: &Kernel,
-        place: &[usize],
-        open: &[OpenLoop],
-    ) -> Result<()> {
-        for (i, arg) in (0u32..).zip(&launch.args) {
-            match *arg {
-                Arg::Buffer(b) => {
-                    // SAFETY: the argument is a `cl_mem`, kept alive in `Prepared::buffers`.
-                    unsafe { kernel.set_arg(i, &self.buffers[place[b]].get()) }
-                }
-                Arg::Counter(depth) => {
-                    let number = open.get(depth).map_or(0, |o| o.2);
-                    // SAFETY: the value has the size of the kernel's `int`; its bytes are copied.
-                    unsafe { kernel.set_arg(i, &number) }
-                }
-                Arg::Scalar(_) => continue,
-            }
-            .map_err(|e| driver(e, &format!("argument {i} of the kernel `{}`", launch.kernel)))?;
-        }
-        Ok(())
     }
 
     /// Runs once on poisoned temporaries and outputs, and fetches the outputs in order.
@@ -696,7 +599,7 @@ impl<B: Borrow<Built>> Prepared<B> {
     pub fn check_watched(&self, rt: &Runtime, watch: Watch) -> Result<(RunTimes, Vec<HostArray>)> {
         for (b, buffer) in self.plan().buffers.iter().zip(&self.buffers) {
             match b.role {
-                Role::Input(..) => {}
+                Role::Input(..) | Role::GoesOn => {}
                 Role::Temp | Role::Output(_) => rt.poison(buffer, b.len * b.elem.bytes())?,
                 Role::Faults => rt.write(buffer, &vec![0; b.len * b.elem.bytes()])?,
             }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs, Slot};
-use crate::opencl::plan::{Arg, Buffer, Control, Launch, Role, Scalar};
+use crate::opencl::plan::{Arg, Buffer, Control, GOES_ON_WORDS, Launch, Role, Scalar};
 
 fn scal(n: usize, local: usize) -> HostPlan {
     let buffer =
@@ -249,6 +249,82 @@ fn kernels_are_timed_when_asked() {
     let nested = [vec![Control::Repeat(Some(2))], many(2), vec![Control::End]].concat();
     let nested = times(after(nested));
     assert!(nested.kernels_us.is_empty() && nested.device_us > 0.0, "{nested:?}");
+}
+
+/// A plan that counts to `n`, with two buffers for the number that are exchanged, and counts its steps.
+fn counting_while(n: i32) -> HostPlan {
+    let buffer = |name: &str, elem, len, role| Buffer { name: name.into(), elem, len, role };
+    let launch = |name: &str, args: &[usize]| Launch {
+        kernel: name.into(),
+        args: args.iter().map(|b| Arg::Buffer(*b)).collect(),
+        global: [1; 3],
+        local: [1; 3],
+    };
+    HostPlan {
+        source: format!(
+            "kernel void begin(global int *x, global int *steps) {{ *x = 0; *steps = 0; }}
+             kernel void goes(global const int *x, global uchar *flag, global const int *goes_on) {{
+                 if (*goes_on == 0) return;
+                 *flag = *x < {n};
+             }}
+             kernel void count(global const int *x, global int *next, global int *steps, global const int *goes_on) {{
+                 if (*goes_on == 0) return;
+                 *next = *x + 1;
+                 *steps += 1;
+             }}
+             kernel void end(global const int *x, global int *y) {{ *y = *x; }}"
+        ),
+        options: String::new(),
+        buffers: vec![
+            buffer("x", ScalarType::I32, 1, Role::Temp),
+            buffer("next", ScalarType::I32, 1, Role::Temp),
+            buffer("flag", ScalarType::Bool, 1, Role::Temp),
+            buffer("y", ScalarType::I32, 1, Role::Output(0)),
+            buffer("steps", ScalarType::I32, 1, Role::Output(1)),
+            buffer("goes_on", ScalarType::I32, GOES_ON_WORDS, Role::GoesOn),
+        ],
+        scalars: vec![],
+        launches: vec![
+            launch("begin", &[0, 4]),
+            launch("goes", &[0, 2, 5]),
+            launch("count", &[0, 1, 4, 5]),
+            launch("end", &[0, 3]),
+        ],
+        control: vec![
+            Control::Launch(0),
+            Control::Repeat(None),
+            Control::Launch(1),
+            Control::Check(2),
+            Control::Launch(2),
+            Control::Swap(0, 1),
+            Control::End,
+            Control::Launch(3),
+        ],
+        faults: vec![],
+    }
+}
+
+/// Iterations that are launched before it is known whether there are any change nothing.
+#[test]
+fn loops_run_ahead_of_their_checks() {
+    for most in [1, 2, 16] {
+        let mut rt = Runtime::open(None).expect("it opens");
+        rt.iterations_ahead = most;
+        let none = rt.upload(&Inputs::default()).expect("there is memory");
+        for n in [0, 1, 2, 3, 5, 6, 7, 13, 14, 30, 31, 100] {
+            let built = rt.build(&Arc::new(counting_while(n))).expect("it compiles");
+            let prepared = rt.prepare(built, &none).expect("there is memory");
+            // The second run finds what the first one left.
+            for _ in 0..2 {
+                let (times, outputs) = prepared.check(&rt).expect("it runs");
+                let numbers: Vec<_> = outputs.iter().map(HostArray::to_vec::<i32>).collect();
+                assert_eq!(numbers, [Some(vec![n]), Some(vec![n])], "{most} ahead");
+                assert!(times.device_us > 0.0);
+            }
+            let times = prepared.run(&rt).expect("it runs");
+            assert!(times.device_us > 0.0 && times.kernels_us.is_empty(), "{times:?}");
+        }
+    }
 }
 
 #[test]

@@ -52,6 +52,7 @@ fn text(body: Block) -> String {
         control: vec![],
         contract: false,
         relaxed: false,
+        ahead: false,
     };
     let source = print(&program).source;
     source.split_once("{\n").expect("a kernel").1.to_owned()
