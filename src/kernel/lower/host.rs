@@ -3,7 +3,7 @@
 use super::dest::Dest;
 use super::irregular::GROUP;
 use super::leaf::Emit;
-use super::lowerer::{Building, Context, Lowerer};
+use super::lowerer::{Building, Context, Lowerer, Open};
 use super::schedule::Record;
 use super::view::{Shape, Slot, Step, Stop, View, Views, stop};
 use crate::calculus::scalar::SExpr;
@@ -76,7 +76,7 @@ pub fn program(
         context: Context::Host,
         kernel: Building::default(),
         blocks: vec![],
-        open_single: None,
+        open: None,
         vector: false,
         streaming: false,
         copies: 1,
@@ -421,7 +421,7 @@ impl Lowerer {
     fn kernel_of(&mut self, f: &Term, body: &mut dyn FnMut(&mut Lowerer) -> Step<()>) -> Step<()> {
         self.names.next = 0;
         let ids = self.fresh_ids();
-        self.open_single = None;
+        self.open = None;
         let warp = self.warp_width(f)?;
         let warp_ids = if warp > 0 { self.fresh_ids() } else { [0; 2] };
         self.kernel = Building {
@@ -462,7 +462,9 @@ impl Lowerer {
             let group = [self.options.local_size(grid), 1, 1];
             (std::array::from_fn(|d| grid[d].div_ceil(group[d]).saturating_mul(group[d])), group)
         };
+        let open = (global == group).then(|| Open { kernel: kernel.again(), group });
         self.finish(kernel, block, global, group);
+        self.open = open;
         Ok(())
     }
 
@@ -558,49 +560,67 @@ impl Lowerer {
         Ok(size)
     }
 
-    /// Runs `body` in a kernel of one work-item. Continues the last kernel if it is one of those.
+    /// Runs `body` in one work-item: in the last kernel, if that has one work-group, or in a kernel of its own.
     pub fn single(&mut self, body: impl FnOnce(&mut Lowerer) -> Step<()>) -> Step<()> {
-        match self.open_single.take() {
-            Some(open) => {
+        let group = match self.open.take() {
+            Some(Open { kernel, group }) => {
                 let last = self.program.kernels.pop();
                 self.program.control.pop();
                 if let Some(r) = &mut self.record {
                     r.continue_kernel();
                 }
-                self.kernel = open;
+                self.kernel = kernel;
                 self.blocks.push(last.map_or(vec![], |k| k.body));
+                group
             }
             None => {
                 self.names.next = 0;
                 let ids = self.fresh_ids();
-                self.kernel = Building {
-                    grid: [1; 3],
-                    group: [1; 3],
-                    single: true,
-                    ids,
-                    ..Building::default()
-                };
+                self.kernel = Building { grid: [1; 3], group: [1; 3], ids, ..Building::default() };
                 self.begin();
+                [1; 3]
+            }
+        };
+        self.kernel.single = true;
+        self.context = Context::Item;
+        let alone = group == [1; 3];
+        if !alone {
+            self.begin();
+        }
+        let mut done = self.stage_of_kernel(body);
+        self.context = Context::Host;
+        if !alone {
+            let once = self.end();
+            if done.is_ok() && !once.is_empty() {
+                done = self.emit(Stmt::Once(once));
             }
         }
-        self.context = Context::Item;
-        let done = self.stage_of_kernel(body);
-        self.context = Context::Host;
         let block = self.end();
         let kernel = std::mem::take(&mut self.kernel);
         done?;
         if block.is_empty() {
             return Ok(());
         }
-        let open = Building {
-            locals: kernel.locals.clone(),
-            privates: kernel.privates.clone(),
-            single: true,
-            ..Building::default()
-        };
-        let open = Building { grid: kernel.grid, group: kernel.group, ids: kernel.ids, ..open };
-        self.finish(kernel, block, [1; 3], [1; 3]);
-        self.open_single = Some(open);
+        let open = Open { kernel: kernel.again(), group };
+        self.finish(kernel, block, group, group);
+        self.open = Some(open);
         Ok(())
+    }
+}
+
+impl Building {
+    /// Returns what a kernel is continued with.
+    fn again(&self) -> Building {
+        Building {
+            locals: self.locals.clone(),
+            privates: self.privates.clone(),
+            grid: self.grid,
+            group: self.group,
+            streaming: self.streaming,
+            warp: self.warp,
+            ids: self.ids,
+            warp_ids: self.warp_ids,
+            ..Building::default()
+        }
     }
 }

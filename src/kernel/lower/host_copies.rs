@@ -10,6 +10,9 @@ use crate::kernel::ir::index::Index;
 /// Work-items that copy an array, for each compute unit, where the host's choices may leave them without work.
 const COPIERS_OF_UNIT: i64 = 2048;
 
+/// Fewest elements of a row that has work-groups of its own.
+const LONG_ROW: i64 = 256;
+
 impl Lowerer {
     /// Emits a kernel that copies a view. Each work-item copies an element.
     pub fn copy_on_host(&mut self, v: &View, dest: &Dest, shape: &Shape) -> Step<()> {
@@ -27,7 +30,9 @@ impl Lowerer {
             Shape::Array(n, t) => {
                 let id = Term::id(&Ty::Unit);
                 self.in_kernel(&id, |me| match &**t {
-                    Shape::Array(m, inner) if !matches!(**inner, Shape::Array(..)) => {
+                    Shape::Array(m, inner)
+                        if *m >= LONG_ROW && !matches!(**inner, Shape::Array(..)) =>
+                    {
                         me.spread(MapKind::Glb(1), *n, true, &mut |me, i| {
                             let (v, d) = (v.at(i)?, dest.at(i)?);
                             me.spread(MapKind::Glb(0), *m, false, &mut |me, j| {
@@ -102,5 +107,16 @@ mod tests {
         let copy = program.kernels[0].to_string();
         assert!(copy.contains("i0 in 0 .. 315"), "{copy}");
         assert!(copy.contains("global1[i0] = global0[i0]"), "{copy}");
+    }
+
+    #[test]
+    fn long_rows_have_groups_of_their_own() {
+        let dimensions = |m: usize| {
+            let text = "foldSeq (mapGlb 0 (mapSeq (\\x -> x + 1.0)) . fst) . fork a (iota 100 i32)";
+            let term = term(text, &[("a", &format!("[70000][{m}]f32"))]);
+            let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+            program.kernels[0].global.iter().filter(|n| **n > 1).count()
+        };
+        assert_eq!([dimensions(32), dimensions(1024)], [1, 2]);
     }
 }

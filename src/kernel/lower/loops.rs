@@ -107,7 +107,7 @@ impl Lowerer {
             let choices = std::mem::take(&mut self.choices);
             let no = View::Elem(Expr::Lit(Lit::int(ScalarType::Bool, 0)));
             let cleared = self.copy(&no, &flag.dest, &truth);
-            self.open_single = None;
+            self.open = None;
             self.choices = choices;
             cleared?;
         }
@@ -146,7 +146,7 @@ impl Lowerer {
     /// Appends a step of the host that is not a launch. Kernels before and after it cannot be
     /// merged.
     fn control(&mut self, c: Control) {
-        self.open_single = None;
+        self.open = None;
         self.program.control.push(c);
     }
 
@@ -159,11 +159,11 @@ impl Lowerer {
         self.write(&args[0].chain(), x, &flag.dest)?;
         let c = flag.view.expr()?;
         for (side, arg) in [(true, &args[1]), (false, &args[2])] {
-            self.open_single = None;
+            self.open = None;
             self.choices.push((c.clone(), side));
             let done = self.write(&arg.chain(), x, dest);
             self.choices.pop();
-            self.open_single = None;
+            self.open = None;
             done?;
         }
         Ok(())

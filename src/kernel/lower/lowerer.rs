@@ -97,6 +97,14 @@ pub struct Building {
     pub warp_ids: [u32; 2],
 }
 
+/// A finished kernel of one work-group, which code of one work-item may continue: a launch takes longer than most of such code.
+pub struct Open {
+    /// What it was built with.
+    pub kernel: Building,
+    /// Work-items, all of one group.
+    pub group: [usize; 3],
+}
+
 /// The conditions of the host's choices around the generated code, each with the value that it must
 /// have.
 pub type Choices = Vec<(Expr, bool)>;
@@ -117,8 +125,8 @@ pub struct Lowerer {
     pub choices: Choices,
     /// Open blocks, innermost last.
     pub blocks: Vec<Block>,
-    /// The last kernel, if it has one work-item and can be continued.
-    pub open_single: Option<Building>,
+    /// The last kernel, if code of one work-item may continue it.
+    pub open: Option<Open>,
     /// Whether leaves are evaluated on vectors.
     pub vector: bool,
     /// Whether the results of the next kernel bypass the caches.
