@@ -131,3 +131,57 @@ fn long_products_with_a_factor_of_the_row_are_cut() {
     let cut = with("split n_part", &forms(text, &[("n", 65536), ("d", 64)]));
     assert!(cut.contains(&true));
 }
+
+/// Rows of elements behind products are computed for each use, also if their parts have several.
+#[test]
+fn gates_behind_products_are_elements() {
+    let text = "entry g [b][n][d] (x: [b][d]f32) (h: [b][n]f32) (W: [2*n][d]f32) (bias: [2*n]f32) : [b][n]f32 =
+        map2 (\\xs hs -> let z = map2 (\\w c -> sum (map2 (*) w xs) + c) W bias
+            in map3 (\\u a c -> u * a + tanh c) hs z[:n] z[n:]) x h";
+    let all = forms(text, &[("b", 512), ("n", 128), ("d", 64)]);
+    let products = |f: &&Term| f.to_string().contains("map (map (reduce");
+    let apart = all.iter().find(products).expect("a form with a product").to_string();
+    assert_eq!(apart.matches("bias").count(), 2, "{apart}");
+}
+
+#[test]
+fn tables_with_loops_are_computed_once() {
+    let text = "entry t [n][m] (xs: [n][m]u8) : [n]u32 =
+        let table = generate 256 (\\i -> loop c = u32.i32 i for k < 8 do c ^ (c << 1))
+        in map (\\r -> loop c = 7u32 for x in r do table[(c ^ u32.u8 x) & 0xff] ^ c) xs";
+    let all = forms(text, &[("n", 1024), ("m", 64)]);
+    let text = all[0].to_string();
+    let (rows, table) = text.split_once(". fork (map").expect("a table beside the rows");
+    assert!(table.contains("loop") && !rows.contains("loop"), "{text}");
+}
+
+#[test]
+fn choices_see_through_names() {
+    let text = "entry c [n][m] (xs: [n][m]f32) (ks: [n]i32) (ys: [n][m]f32) : [n][m]f32 =
+        map3 (\\x k y -> if k > 0 then map (/ f32.i32 k) x else y) xs ks ys";
+    assert_eq!(with("map (map (cond", &forms(text, &[("n", 64), ("m", 64)])).first(), Some(&true));
+}
+
+#[test]
+fn outer_maps_of_deep_nests_are_one() {
+    let text = "entry d [n][c][h][w] (x: [n][c][h][w]f32) (k: [c]f32) : [n][c][h][w]f32 =
+        map (\\image -> map2 (\\plane a -> map (\\row -> map (\\s -> a * sum s) (slide 3 1 (pad 1 1 0 row))) plane) image k) x";
+    let sizes = [("n", 4), ("c", 8), ("h", 16), ("w", 16)];
+    let deep = with("split c . map (map (map", &forms(text, &sizes));
+    assert!(deep.contains(&true) && deep.first() == Some(&false), "{deep:?}");
+}
+
+/// Calls of one definition with the same arguments are one, wherever they stand.
+#[test]
+fn what_is_computed_twice_is_computed_once() {
+    let text = "def mean [n] (xs: [n]f32) : f32 = sum xs / f32.i32 n
+        def var [n] (xs: [n]f32) : f32 = mean (map (\\x -> (x - mean xs) * (x - mean xs)) xs)
+        entry z [n] (xs: [n]f32) : [n]f32 = map (\\x -> (x - mean xs) / sqrt (var xs)) xs";
+    let all = forms(text, &[("n", 1 << 20)]);
+    assert_eq!(all[0].to_string().matches("reduce").count(), 2, "{}", all[0]);
+    let text = "def last [n] (xs: [n]f32) : f32 = loop a = 0 for x in xs do 0.5 * a + x
+        entry twice [n] (xs: [n]f32) (b: f32) : f32 =
+            let c = last xs in if b > 0 then c * last (reverse xs) else c - last xs";
+    let all = forms(text, &[("n", 64)]);
+    assert_eq!(all[0].to_string().matches("0.5").count(), 2, "{}", all[0]);
+}

@@ -26,6 +26,7 @@ mod by_sort;
 mod capture;
 mod choices;
 mod columns;
+mod common;
 mod contractions;
 mod copies;
 mod core;
@@ -227,6 +228,7 @@ fn bodies(
 ) -> Vec<Ex> {
     let folded = folds::as_reductions(short.unwrap_or(body), sizes.env(), approx, fresh);
     let mut prepared = |body: Ex| {
+        let body = common::computed_once(body, fresh);
         let body = networks::of_short_sorts(body, sizes.env(), fresh);
         let body = recurrences::as_scans(body, sizes.env_mut(), fresh);
         let body = ahead::of_loops(body, sizes.env(), fresh);

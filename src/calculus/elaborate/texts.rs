@@ -306,10 +306,18 @@ fn rows_by_index_are_elements() {
         "generate h (\\i -> let s = reduce (+) 0 a[i] in generate m (\\j -> a[i, j] * s * w[j]))";
     assert!(!of(by_index).contains("index"), "{}", of(by_index));
     // Rows at places that are computed from the counter alone are gathered once.
-    let grouped = "generate h (\\i -> let g = i * k / h
-        let s = reduce (+) 0 (map2 (*) b[g] a[i]) in map (* s) b[g])";
-    let text = of(grouped);
+    let at = |place: &str| {
+        of(&format!(
+            "generate h (\\i -> let g = {place}
+             let s = reduce (+) 0 (map2 (*) b[g] a[i]) in map (* s) b[g])"
+        ))
+    };
+    let text = at("i * i % k");
     assert_eq!((text.matches("gather").count(), text.matches("index").count()), (1, 0), "{text}");
+    // Rows that repeat are a view.
+    assert!(at("i * k / h").contains("join . map replicate . b"), "{}", at("i * k / h"));
+    assert!(at("i / 3").contains("join . map replicate . take . b"), "{}", at("i / 3"));
+    assert!(at("i % 4").contains("join . replicate . take . b"), "{}", at("i % 4"));
     // A place that only one branch reads may be out of range in the other one.
     let branch =
         "generate h (\\i -> let s = if i > 0 then reduce (+) 0 b[i - 1] else 0 in map (* s) a[i])";

@@ -832,20 +832,38 @@ fn only_stored_buffers_of_kernels_that_read_them_have_restrict() {
         Arc::new(SExpr::Arg.proj(false)),
         Arc::new(SExpr::Arg.proj(true)),
     );
-    let row = arr(8, &f32s());
     let apart = seq(&[
-        term(Op::The, &[], &[f32s()], &[]),
-        map(MapKind::Wrg(0), 1, &reduce_seq(8, &op2(ScalarOp::Add), &lit(0.0))),
-        term(Op::Wrap, &[], &[row], &[]),
-        input("x", &arr(8, &f32s())),
+        reduce_seq(2, &op2(ScalarOp::Add), &lit(0.0)),
+        map(MapKind::Wrg(0), 2, &reduce_seq(8, &op2(ScalarOp::Add), &lit(0.0))),
+        input("x", &arr(2, &arr(8, &f32s()))),
     ]);
     let fork = term(Op::Fork, &[], &[], &[apart, sums("y")]);
     let t = seq(&[leaf(&pair, &f32s(), chosen), fork]);
-    let plan = check(&t, &[("x", floats(&[8])), ("y", floats(&[8]))]);
+    let plan = check(&t, &[("x", floats(&[2, 8])), ("y", floats(&[8]))]);
     let kernels: Vec<&str> = plan.source.split("kernel __attribute__").skip(1).collect();
     let last = kernels.last().expect("a kernel");
     assert!(last.contains("    temp") && last.contains(" : temp"), "{last}");
     let (stored, read) = ("global float* restrict ", "global const float* restrict ");
     assert!(last.contains(stored) && !last.contains(read), "{last}");
     assert!(kernels[0].contains(read), "{}", plan.source);
+}
+
+/// What one work-item computes of the result of a work-group continues its kernel. Several groups end first.
+#[test]
+fn one_work_item_continues_one_group() {
+    let sums = |rows: u64| {
+        let sum = reduce_seq(4, &op2(ScalarOp::Add), &lit(0.0));
+        let t = seq(&[
+            op1(ScalarOp::Abs),
+            reduce_seq(rows, &op2(ScalarOp::Add), &lit(0.0)),
+            map(
+                MapKind::Wrg(0),
+                rows,
+                &seq(&[sum, to(Space::Local, &map(MapKind::Lcl(0), 4, &op1(ScalarOp::Neg)))]),
+            ),
+            input("x", &arr(rows, &arr(4, &f32s()))),
+        ]);
+        check(&t, &[("x", floats(&[rows, 4]))]).launches.len()
+    };
+    assert_eq!([sums(1), sums(2)], [1, 2]);
 }
