@@ -2,6 +2,10 @@
 
 -- The sums of windows of images with several channels, each with a factor.
 entry smooth [n][c][h][w] (x: [n][c][h][w]f32) (k: [c]f32) : [n][c][h][w]f32 =
-  map (\image ->
-    map2 (\plane a ->
-      map (\row -> map (\s -> a * sum s) (slide 3 1 (pad 1 1 0 row))) plane) image k) x
+  map
+    (\image ->
+      map2
+        (\plane a -> map (\row -> map (\s -> a * sum s) (slide 3 1 (pad 1 1 0 row))) plane)
+        image
+        k)
+    x
