@@ -39,12 +39,9 @@ fn scope(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
 }
 
 fn inner_scopes(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
-    if is_chosen(e) {
-        return;
-    }
     let own: Vec<bool> = e.parts().iter().map(|(bound, _)| !bound.is_empty()).collect();
-    let branches = matches!(e.kind, Kind::If(..));
-    for (k, (part, own)) in e.parts_mut().into_iter().zip(own).enumerate() {
+    let (branches, skipped) = (matches!(e.kind, Kind::If(..)), chosen(e));
+    for (k, (part, own)) in e.parts_mut().into_iter().zip(own).enumerate().skip(skipped) {
         if own || branches && k > 0 {
             scope(part, fresh);
         } else {
@@ -53,9 +50,15 @@ fn inner_scopes(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
     }
 }
 
-/// Whether the program itself has chosen where a pattern runs.
-fn is_chosen(e: &Ex) -> bool {
-    matches!(&e.kind, Kind::Map(kind, ..) if *kind != Prim::Map)
+/// Returns the number of functions of a pattern, the first parts of an expression, in which nothing is searched: operators, and those
+/// of patterns for which the program itself has chosen where they run.
+fn chosen(e: &Ex) -> usize {
+    match &e.kind {
+        Kind::Map(Prim::Map, ..) | Kind::Prim(Prim::Generate, ..) => 0,
+        Kind::Map(..) => 1,
+        Kind::Prim(_, functions, ..) => functions.len(),
+        _ => 0,
+    }
 }
 
 /// An expression with work in a scope.
@@ -85,13 +88,16 @@ fn largest(e: &Ex) -> Option<Ex> {
 
 /// Adds the expressions with work that mention no variable of `bound`, which are bound between the scope and `e`. Returns whether `e` has work.
 fn collect<'a>(e: &'a Ex, always: bool, bound: &mut Vars, found: &mut Vec<Found<'a>>) -> bool {
-    let mut works = reduces(&e.kind)
-        || matches!(e.kind, Kind::For(..) | Kind::While(..) | Kind::Prim(Prim::Scan(_), ..));
-    let at = found.len();
+    let mut works = is_work(e);
+    let skipped = chosen(e);
     let named = matches!(e.kind, Kind::Let(..));
     let branches = matches!(e.kind, Kind::If(..));
     for (k, (layouts, part)) in e.parts().into_iter().enumerate() {
         let always = always && (layouts.is_empty() || named) && !(branches && k > 0);
+        if k < skipped {
+            works |= has_work(part);
+            continue;
+        }
         let own: Vec<Var> = layouts.iter().flat_map(|l| l.vars()).map(|(v, _)| v).collect();
         bound.extend(own.iter().copied());
         works |= collect(part, always, bound, found);
@@ -99,12 +105,20 @@ fn collect<'a>(e: &'a Ex, always: bool, bound: &mut Vars, found: &mut Vec<Found<
             bound.remove(v);
         });
     }
-    if is_chosen(e) {
-        found.truncate(at);
-    } else if works && e.free().is_disjoint(bound) {
+    if works && e.free().is_disjoint(bound) {
         found.push(Found { e, size: e.size(), always });
     }
     works
+}
+
+/// Whether an expression is a loop, a reduction or a scan.
+fn is_work(e: &Ex) -> bool {
+    reduces(&e.kind)
+        || matches!(e.kind, Kind::For(..) | Kind::While(..) | Kind::Prim(Prim::Scan(_), ..))
+}
+
+fn has_work(e: &Ex) -> bool {
+    is_work(e) || e.parts().iter().any(|(_, part)| has_work(part))
 }
 
 /// Replaces all expressions that compare equal to `same`.
@@ -113,9 +127,8 @@ fn replace(e: &mut Ex, same: &Ex, by: &Ex) {
         *e = Ex { span: e.span, ..by.clone() };
         return;
     }
-    if !is_chosen(e) {
-        e.parts_mut().into_iter().for_each(|part| replace(part, same, by));
-    }
+    let skipped = chosen(e);
+    e.parts_mut().into_iter().skip(skipped).for_each(|part| replace(part, same, by));
 }
 
 /// Returns an expression with numbers for its bound variables that depend on nothing but their order.

@@ -215,6 +215,9 @@ fn repeated(
     let (Kind::Op(op, sides), n) = (&at.kind, counter.length()?) else { return None };
     let [of, by] = sides.as_slice() else { return None };
     let (times, by) = (multiple(of, i)?, size_of(by)?);
+    if !matches!(&at.ty, Ty::Scalar(t) if t.bytes() >= 4) {
+        return None;
+    }
     let value = |s: &Size| s.eval(env).ok().filter(|n| *n > 0);
     // Neither the product nor the counter leaves its type.
     value(&n.mul(&times)).filter(|n| i32::try_from(*n).is_ok())?;

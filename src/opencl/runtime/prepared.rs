@@ -549,11 +549,9 @@ impl<B: Borrow<Built>> Prepared<B> {
                 }
             };
             events.extend(event.map(|event| (k, event)));
-            if mark {
-                if let Some(behind) = behind.replace(events.len() - 1) {
-                    let (_, event) = &events[behind];
-                    event.wait().map_err(|e| driver(e, "running a kernel"))?;
-                }
+            if mark && let Some(behind) = behind.replace(events.len() - 1) {
+                let (_, event) = &events[behind];
+                event.wait().map_err(|e| driver(e, "running a kernel"))?;
             }
             Ok(())
         })?;
