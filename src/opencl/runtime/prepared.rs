@@ -531,11 +531,9 @@ impl<B: Borrow<Built>> Prepared<B> {
             let timed = timed == Timed::All || mark || last;
             let (launch, kernel) = (&self.plan().launches[k], &self.built().kernels[k]);
             events.extend(rt.launch(launch, kernel, timed)?.map(|event| (k, event)));
-            if mark {
-                if let Some(behind) = behind.replace(events.len() - 1) {
-                    let (_, event): &(usize, Event) = &events[behind];
-                    event.wait().map_err(|e| driver(e, "running a kernel"))?;
-                }
+            if mark && let Some(behind) = behind.replace(events.len() - 1) {
+                let (_, event): &(usize, Event) = &events[behind];
+                event.wait().map_err(|e| driver(e, "running a kernel"))?;
             }
             Ok(())
         })?;
