@@ -256,9 +256,9 @@ fn usual<'p>(program: &'p Program, known: &mut BTreeMap<&'p str, (u64, String)>)
         program.usual.iter().filter(|(name, _)| !known.contains_key(name.as_str())).collect();
     while !open.is_empty() {
         let values: Sizes = known.iter().map(|(n, (value, _))| ((*n).to_owned(), *value)).collect();
-        let ready = open.iter().position(|(_, bound)| bound.value(&values).is_ok());
-        let (name, bound) = open.remove(ready.unwrap_or(0));
-        let at = |d: Diagnostic| d.at(&program.source, program.entry.span, "in the comment above");
+        let ready = open.iter().position(|(_, (bound, _))| bound.value(&values).is_ok());
+        let (name, (bound, place)) = open.remove(ready.unwrap_or(0));
+        let at = |d: Diagnostic| d.at(&program.source, *place, "");
         let value = bound
             .value(&values)
             .map_err(|Failure(ds)| Failure(ds.into_iter().map(at).collect()))?;

@@ -132,7 +132,7 @@ const WRONG: &[(&str, &str)] = &[
     ("dimension", "entry f [n] (xs: [n]f32) = mapGlb 3 sqrt xs"),
     (
         "no_effect",
-        "-- gen: xs=iota\ndef g [n] (xs: *[n]f32) = #[unroll] map sqrt xs\nentry f [n] (xs: [n]f32) = g xs",
+        "-- gen: xs=iota\ndef g [n] (xs: *[n]f32) = #[unroll] map sqrt xs\nentry f [n] (xs: [n]f32) = g xs\n-- gen: xs=normal\n\n-- gen: xs=uniform\nentry h [n] (xs: [n]f32) = g xs",
     ),
     ("no_entry", "def main [n] (xs: [n]f32) = sum xs"),
     ("assertion", "entry f [n] (xs: [n]f32) = assert (n > 0) xs[0]"),
