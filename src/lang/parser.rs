@@ -629,11 +629,11 @@ impl Parser<'_> {
             self.expect(")", "after the accumulator")?;
         }
         let form = if self.eat("for") {
-            let counted =
-                self.tok() == Tok::Ident && self.token_at(self.at + 1).tok == Tok::Sym("<");
-            if counted {
-                let name = self.name("the counter of the loop")?;
-                self.expect("<", "and the counter's bound")?;
+            let counter = matches!(self.tok(), Tok::Ident | Tok::Sym("_"));
+            if counter && self.token_at(self.at + 1).tok == Tok::Sym("<") {
+                let span = self.advance().span;
+                let name = Name { text: self.text(span).to_owned(), span };
+                self.advance();
                 LoopForm::For(name, Box::new(self.expr()?))
             } else {
                 let element = self.nested(Self::pattern)?;
@@ -813,6 +813,7 @@ impl Parser<'_> {
             Tok::Sym("{") => return self.record(),
             Tok::Sym("[") => {
                 self.no_slice_behind_space()?;
+                self.no_comprehension()?;
                 self.advance();
                 if self.is("]") {
                     let d = Diagnostic::error(Code::Parse, "an array without elements").at(
