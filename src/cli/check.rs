@@ -14,6 +14,10 @@ pub struct Args {
     /// The programs; `-` is the standard input.
     #[arg(required = true, value_name = "FILE[:ENTRY]")]
     files: Vec<String>,
+    /// Trust that the operators of reductions obey the laws of their patterns, such as associativity, without testing
+    /// them.
+    #[arg(long)]
+    trust_laws: bool,
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
@@ -28,7 +32,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
                 continue;
             }
         };
-        let (mut entries, mut diagnostics) = session::check(&source);
+        let (mut entries, mut diagnostics) = session::check(&source, args.trust_laws);
         if let Some(name) = name {
             match session::Program::check(&source, Some(name)) {
                 Ok(_) => entries.retain(|e| e.name == name),

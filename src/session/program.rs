@@ -146,10 +146,7 @@ impl Program {
     /// # Errors
     /// [`Code::OperatorLaw`] with a counterexample for each operator that breaks one.
     pub fn check_laws(&self, sizes: &Sizes) -> Result<Vec<Diagnostic>> {
-        let mut found = laws::check(&self.entry, sizes);
-        for d in &mut found {
-            d.source = Some(self.source.clone());
-        }
+        let found = laws_of(&self.source, &self.entry, sizes);
         let broken = |d: &&Diagnostic| d.severity == Severity::Error;
         let errors: Vec<Diagnostic> = found.iter().filter(broken).cloned().collect();
         if errors.is_empty() { Ok(found) } else { Err(errors.into()) }
@@ -171,6 +168,23 @@ impl Program {
         hasher.update(rest.as_bytes());
         hasher.finalize().to_hex()[..16].to_owned()
     }
+}
+
+/// Tries the operators of an entry.
+fn laws_of(source: &Arc<Source>, entry: &Entry, sizes: &Sizes) -> Vec<Diagnostic> {
+    let mut found = laws::check(entry, sizes);
+    found.iter_mut().for_each(|d| d.source = Some(source.clone()));
+    found
+}
+
+/// Returns the errors of an entry's operators, at any sizes.
+pub(super) fn broken_laws(source: &Arc<Source>, entry: &Entry) -> Vec<Diagnostic> {
+    let mut entry = entry.clone();
+    let foreign = laws::foreign(&entry);
+    laws::begin(&mut entry, &foreign);
+    let mut found = laws_of(source, &entry, &Sizes::new());
+    found.retain(|d| d.severity == Severity::Error);
+    found
 }
 
 /// Generators by parameter or component, and values of sizes.
