@@ -2,7 +2,7 @@
 
 use super::interrupt;
 use super::out::Stop;
-use super::size::sizes;
+use super::size::{sizes, whole};
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
 use crate::rules::RuleSet;
 use crate::rules::check::Check;
@@ -52,7 +52,7 @@ pub struct DataArgs {
     /// the parameters takes a value, too.
     #[arg(long, value_name = "FILE.in")]
     pub input_futhark: Option<PathBuf>,
-    /// A scalar parameter's value.
+    /// A scalar parameter's value, or that of a size that stands among the parameters.
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = pair, allow_hyphen_values = true)]
     pub args: Vec<(String, String)>,
     /// Generate data: `normal`, `uniform`, `uniform:LOW..HIGH`, `whole:LOW..HIGH` (whole numbers, for floats too),
@@ -106,11 +106,21 @@ impl DataArgs {
         for (name, how) in &self.gens {
             add(name, Given::Made(how.parse()?))?;
         }
-        for (name, text) in &self.args {
+        // A size that stands among the parameters is given as they are, too.
+        let of_size = |name: &str| program.entry.size_params.iter().any(|(_, size)| size == name);
+        let (of_sizes, args): (Vec<_>, Vec<_>) =
+            self.args.iter().partition(|(name, _)| of_size(name));
+        for (name, text) in args {
             add(name, Given::Text(text.clone()))?;
         }
         for (name, file) in &self.inputs {
             add(name, Given::Array(array(Path::new(file))?, file.clone()))?;
+        }
+        for (name, text) in of_sizes {
+            let n = whole(text).map_err(|e| Diagnostic::error(Code::Usage, e))?;
+            if request.sizes.insert(name.clone(), n).is_some() {
+                return Err(twice(name).into());
+            }
         }
         if let Some(file) = &self.input_futhark {
             let values = futhark::read(file)?;

@@ -85,8 +85,9 @@ fn requirements(e: &Entry) -> Vec<String> {
 /// Returns the first line of an entry: its name, sizes and types.
 fn signature(e: &Entry) -> String {
     let sizes: String = e.sizes.iter().map(|n| format!(" [{n}]")).collect();
-    let types = e.params.iter().zip(&e.shown);
-    let params: String = types.map(|(p, ty)| format!(" ({}: {ty})", p.name)).collect();
-    let result = e.shown.last().map_or("", String::as_str);
-    format!("entry {}{sizes}{params} : {result}", e.name)
+    let show = |(name, ty): &(String, String)| match name.as_str() {
+        "" => format!(" : {ty}"),
+        name => format!(" ({name}: {ty})"),
+    };
+    format!("entry {}{sizes}{}", e.name, e.shown.iter().map(show).collect::<String>())
 }
