@@ -326,6 +326,11 @@ impl Value {
         })
     }
 
+    /// Whether types, dimensions, the bits of every element and the bounds on their errors are the same.
+    pub fn same(&self, other: &Value) -> bool {
+        self.agrees(other, |_, x, y| x.same(y))
+    }
+
     /// Whether types and dimensions are the same, and `same` holds for all pairs of corresponding elements.
     fn agrees(&self, other: &Value, same: impl Fn(ScalarType, Cell, Cell) -> bool) -> bool {
         let outline =

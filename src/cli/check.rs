@@ -14,6 +14,10 @@ pub struct Args {
     /// The programs; `-` is the standard input.
     #[arg(required = true, value_name = "FILE[:ENTRY]")]
     files: Vec<String>,
+    /// Trust that the operators of reductions obey the laws of their patterns, such as associativity, without testing
+    /// them.
+    #[arg(long)]
+    trust_laws: bool,
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
@@ -28,7 +32,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
                 continue;
             }
         };
-        let (mut entries, mut diagnostics) = session::check(&source);
+        let (mut entries, mut diagnostics) = session::check(&source, args.trust_laws);
         if let Some(name) = name {
             match session::Program::check(&source, Some(name)) {
                 Ok(_) => entries.retain(|e| e.name == name),
@@ -81,8 +85,9 @@ fn requirements(e: &Entry) -> Vec<String> {
 /// Returns the first line of an entry: its name, sizes and types.
 fn signature(e: &Entry) -> String {
     let sizes: String = e.sizes.iter().map(|n| format!(" [{n}]")).collect();
-    let types = e.params.iter().zip(&e.shown);
-    let params: String = types.map(|(p, ty)| format!(" ({}: {ty})", p.name)).collect();
-    let result = e.shown.last().map_or("", String::as_str);
-    format!("entry {}{sizes}{params} : {result}", e.name)
+    let show = |(name, ty): &(String, String)| match name.as_str() {
+        "" => format!(" : {ty}"),
+        name => format!(" ({name}: {ty})"),
+    };
+    format!("entry {}{sizes}{}", e.name, e.shown.iter().map(show).collect::<String>())
 }

@@ -79,7 +79,7 @@ enum Color {
 enum Verb {
     /// List the programs that patsat ships, or write one.
     Examples(examples::Args),
-    /// Check programs: syntax, names, types and sizes.
+    /// Check programs: syntax, names, types, sizes, and the laws of operators.
     Check(check::Args),
     /// Format programs: bring them into the standard form.
     Fmt(fmt::Args),

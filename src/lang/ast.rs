@@ -24,6 +24,16 @@ pub struct File {
     pub decls: Vec<Decl>,
     /// The names of types in order.
     pub types: Vec<Arc<TypeDecl>>,
+    /// What stands behind `gen:` in its comments.
+    pub generators: Vec<Name>,
+}
+
+impl File {
+    /// Returns the `gen:` lines of an entry: those directly above it, or all of the file if it is the only entry.
+    pub fn generators_of<'a>(&'a self, decl: &'a Decl) -> &'a [Name] {
+        let alone = self.decls.iter().filter(|d| d.entry).count() == 1;
+        if alone { &self.generators } else { &decl.generators }
+    }
 }
 
 /// `import "path"`.
@@ -57,6 +67,8 @@ pub struct Decl {
     pub entry: bool,
     /// The comment directly above it, without the dashes.
     pub doc: String,
+    /// What stands behind `gen:` in that comment.
+    pub generators: Vec<Name>,
     /// Its name.
     pub name: Name,
     /// The sizes and types that it binds.

@@ -17,7 +17,7 @@ pub mod smaller;
 pub mod typed;
 pub mod types;
 
-pub use check::{FreshSizes, check, check_entry, check_entry_general, functions};
+pub use check::{FreshSizes, check, check_entry, check_entry_general, functions, generators};
 pub use fmt::format;
 pub use naming::{distance, meant};
 

@@ -5,6 +5,7 @@
 //! parser does not resolve names.
 
 mod advice;
+mod comments;
 mod records;
 mod sizes;
 mod types;
@@ -187,7 +188,8 @@ impl Parser<'_> {
     }
 
     fn file(&mut self) -> File {
-        let mut file = File::default();
+        let generators = self.generators(self.comments);
+        let mut file = File { generators, ..File::default() };
         while self.tok() != Tok::Eof {
             self.nesting = 0;
             let parsed = if self.is("type") {
@@ -245,25 +247,6 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns the comment lines directly above the token at `index`, without dashes.
-    fn doc_above(&self, index: usize) -> String {
-        let newlines = |from: u32, to: u32| {
-            self.text(Span { start: from, end: to }).bytes().filter(|b| *b == b'\n').count()
-        };
-        let mut next = self.token_at(index).span.start;
-        let mut lines = vec![];
-        for comment in self.comments.iter().rev().filter(|c| c.before == index) {
-            if comment.trailing || newlines(comment.span.end, next) > 1 {
-                break;
-            }
-            let text = self.text(comment.span);
-            lines.extend(text.starts_with('-').then(|| text.trim_start_matches('-').trim()));
-            next = comment.span.start;
-        }
-        lines.reverse();
-        lines.join("\n").trim().to_owned()
-    }
-
     fn name(&mut self, what: &str) -> Parse<Name> {
         match self.tok() {
             Tok::Ident => {
@@ -280,7 +263,8 @@ impl Parser<'_> {
     }
 
     fn decl(&mut self) -> Parse<Decl> {
-        let doc = self.doc_above(self.at);
+        let above = self.comments_above(self.at);
+        let (doc, generators) = (self.lines(above), self.generators(above));
         let entry = self.is("entry");
         let start = self.advance().span;
         let name = self.name("the name of the definition")?;
@@ -306,7 +290,7 @@ impl Parser<'_> {
         if self.tok() != Tok::Eof && !self.is_decl() {
             return self.after_expression();
         }
-        Ok(Decl { entry, doc, name, binders, params, result, body })
+        Ok(Decl { entry, doc, generators, name, binders, params, result, body })
     }
 
     /// Parses `[n] 't`, behind the name of a definition.
@@ -645,11 +629,11 @@ impl Parser<'_> {
             self.expect(")", "after the accumulator")?;
         }
         let form = if self.eat("for") {
-            let counted =
-                self.tok() == Tok::Ident && self.token_at(self.at + 1).tok == Tok::Sym("<");
-            if counted {
-                let name = self.name("the counter of the loop")?;
-                self.expect("<", "and the counter's bound")?;
+            let counter = matches!(self.tok(), Tok::Ident | Tok::Sym("_"));
+            if counter && self.token_at(self.at + 1).tok == Tok::Sym("<") {
+                let span = self.advance().span;
+                let name = Name { text: self.text(span).to_owned(), span };
+                self.advance();
                 LoopForm::For(name, Box::new(self.expr()?))
             } else {
                 let element = self.nested(Self::pattern)?;
@@ -829,6 +813,7 @@ impl Parser<'_> {
             Tok::Sym("{") => return self.record(),
             Tok::Sym("[") => {
                 self.no_slice_behind_space()?;
+                self.no_comprehension()?;
                 self.advance();
                 if self.is("]") {
                     let d = Diagnostic::error(Code::Parse, "an array without elements").at(

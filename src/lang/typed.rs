@@ -54,8 +54,9 @@ pub struct Entry {
     pub params: Vec<Param>,
     /// The sizes that stand among the parameters, as `(n: i64)`, each with the number of value parameters before it.
     pub size_params: Vec<(usize, String)>,
-    /// The types of the parameters and of the result as text, with the names of records.
-    pub shown: Vec<String>,
+    /// The parameters, with the sizes among them, and the result, which has no name; each with its type as text, with the names of
+    /// fields.
+    pub shown: Vec<(String, String)>,
     /// Conditions on the sizes, found while checking: `.0` must be a multiple of `.1`, as required at the place
     /// `.2`.
     pub divides: Vec<(Size, Size, Span)>,
@@ -68,6 +69,12 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Returns a parameter's type as text, with the names of fields.
+    pub fn shown_type(&self, param: &Param) -> String {
+        let shown = self.shown.iter().find(|(name, _)| *name == param.name);
+        shown.map_or_else(|| param.ty.to_string(), |(_, ty)| ty.clone())
+    }
+
     /// Returns the place of the first parameter or expression with elements of this type.
     pub fn mentions(&self, scalar: ScalarType) -> Option<Span> {
         let param = self.params.iter().find(|p| p.ty.mentions(scalar)).map(|p| p.span);

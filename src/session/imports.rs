@@ -1,8 +1,8 @@
 //! Resolves `import "file"`. The texts of a program and of the files that it imports are joined to one text: spans,
 //! stores and emitted programs need no notion of several files, and the store's key does not depend on their paths.
 //!
-//! In the joined text, imports are blank, and an `entry` of an imported file is a `def`. Both keep their length, so
-//! that places remain valid.
+//! In the joined text, imports are blank, an `entry` of an imported file is a `def`, and its `gen:` lines are blank: they describe
+//! the parameters of that entry. All keep their length, so that places remain valid.
 
 use super::rules::read;
 use crate::diag::{Code, Diagnostic, Failure, Limits, Result, Source, Span};
@@ -67,6 +67,11 @@ impl Joined {
                 Some("entry") if imported => blank(token.span, "def  "),
                 _ => {}
             }
+        }
+        for line in file.generators.iter().filter(|_| imported) {
+            let comment = tokens.comments.iter().find(|c| c.span.end == line.span.end);
+            let span = comment.map_or(line.span, |c| c.span);
+            blank(span, &" ".repeat(span.range().len()));
         }
         self.parts.push((self.text.len(), source.name.clone()));
         self.text.push_str(&text);
@@ -156,6 +161,8 @@ mod tests {
         let again = Source::new("elsewhere", program.source.text.clone());
         let again = Program::check(&again, None).expect("a program");
         assert_eq!(again.entry, program.entry);
+        // What `a.pat` says of its own entry is not part of it.
+        assert!(again.samples.is_empty() && program.samples.is_empty());
     }
 
     #[test]

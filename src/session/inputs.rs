@@ -148,7 +148,11 @@ impl Slot<'_> {
             self.ty
         );
         Diagnostic::error(Code::InputType, text)
-            .at(&program.source, self.param.span, format!("of type `{}`", self.param.ty))
+            .at(
+                &program.source,
+                self.param.span,
+                format!("of type `{}`", program.entry.shown_type(self.param)),
+            )
             .help(help)
     }
 }
@@ -256,9 +260,9 @@ fn usual<'p>(program: &'p Program, known: &mut BTreeMap<&'p str, (u64, String)>)
         program.usual.iter().filter(|(name, _)| !known.contains_key(name.as_str())).collect();
     while !open.is_empty() {
         let values: Sizes = known.iter().map(|(n, (value, _))| ((*n).to_owned(), *value)).collect();
-        let ready = open.iter().position(|(_, bound)| bound.value(&values).is_ok());
-        let (name, bound) = open.remove(ready.unwrap_or(0));
-        let at = |d: Diagnostic| d.at(&program.source, program.entry.span, "in the comment above");
+        let ready = open.iter().position(|(_, (bound, _))| bound.value(&values).is_ok());
+        let (name, (bound, place)) = open.remove(ready.unwrap_or(0));
+        let at = |d: Diagnostic| d.at(&program.source, *place, "");
         let value = bound
             .value(&values)
             .map_err(|Failure(ds)| Failure(ds.into_iter().map(at).collect()))?;
@@ -473,7 +477,7 @@ fn mismatch(program: &Program, slot: &Slot, text: String) -> Diagnostic {
     Diagnostic::error(Code::InputShape, text).at(
         &program.source,
         slot.param.span,
-        format!("of type `{}`", slot.param.ty),
+        format!("of type `{}`", program.entry.shown_type(slot.param)),
     )
 }
 
@@ -512,7 +516,7 @@ pub(super) fn fill(
             let (param, component, ty) = (slot.name(), slot.component, slot.ty);
             let wanted = Wanted { param, component, ty, shape: &shape, sizes, stream };
             make(&wanted, generator).map_err(|Failure(ds)| {
-                let place = format!("of type `{}`", slot.param.ty);
+                let place = format!("of type `{}`", program.entry.shown_type(slot.param));
                 let at = |d: Diagnostic| d.at(&program.source, slot.param.span, place.clone());
                 Failure(ds.into_iter().map(at).collect())
             })
@@ -520,7 +524,7 @@ pub(super) fn fill(
         Given::Array(array, _) if array.data.ty() == slot.ty => Ok(array.data.clone()),
         Given::Array(array, name) => {
             let wrong = |text: String| {
-                let place = format!("of type `{}`", slot.param.ty);
+                let place = format!("of type `{}`", program.entry.shown_type(slot.param));
                 Diagnostic::error(Code::InputType, text).at(&program.source, slot.param.span, place)
             };
             match futhark::converted(&array.data, slot.ty) {
@@ -542,7 +546,11 @@ pub(super) fn fill(
             let no_value = || {
                 let message = format!("`{text}` is no value of type {}", slot.ty);
                 Diagnostic::error(Code::InputType, message)
-                    .at(&program.source, slot.param.span, format!("of type `{}`", slot.param.ty))
+                    .at(
+                        &program.source,
+                        slot.param.span,
+                        format!("of type `{}`", program.entry.shown_type(slot.param)),
+                    )
                     .help(how_to_give(slot.param, slot.component, None))
             };
             let generator: Generator = format!("const:{text}").parse().map_err(|_| no_value())?;

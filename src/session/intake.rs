@@ -72,7 +72,7 @@ mod tests {
                 continue;
             }
             let source = crate::session::read(&path).expect("a program");
-            for entry in crate::session::check(&source).0 {
+            for entry in crate::session::check(&source, true).0 {
                 let program = Program::check(&source, Some(&entry.name)).expect("a program");
                 let text = format(&source).expect("a program");
                 let again = Program::check(&Source::new("f.pat", text), Some(&entry.name));

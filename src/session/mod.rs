@@ -267,11 +267,16 @@ impl Session {
     }
 }
 
-/// Checks a whole file, and returns its entries and all diagnostics.
-pub fn check(source: &Arc<Source>) -> (Vec<lang::typed::Entry>, Vec<Diagnostic>) {
+/// Checks a whole file, and returns its entries and all diagnostics. Unless `trust_laws`, operators of reductions that break a
+/// law of their pattern are errors. They are not tried where a loop may not end on random inputs.
+pub fn check(source: &Arc<Source>, trust_laws: bool) -> (Vec<lang::typed::Entry>, Vec<Diagnostic>) {
     let (entries, mut diagnostics) = lang::check(source);
-    let wrong = entries.iter().filter_map(|e| program::samples(source, e).err());
-    diagnostics.extend(wrong.flat_map(|failure| failure.0));
+    for entry in &entries {
+        diagnostics.extend(program::samples(source, entry).err().into_iter().flat_map(|f| f.0));
+        if !trust_laws && !interp::may_not_end(entry) {
+            diagnostics.extend(program::broken_laws(source, entry));
+        }
+    }
     (entries, diagnostics)
 }
 

@@ -4,8 +4,9 @@ use super::generate::{Bound, Generator};
 use super::imports;
 use crate::calculus::elaborate::{self, elaborate};
 use crate::calculus::laws;
-use crate::diag::{Code, Diagnostic, Failure, Result, Severity, Source};
+use crate::diag::{Code, Diagnostic, Failure, Label, Result, Severity, Source, Span};
 use crate::lang;
+use crate::lang::ast::Name;
 use crate::lang::size::Size;
 use crate::lang::typed::Entry;
 use crate::lang::types::{ScalarType, Type};
@@ -30,10 +31,10 @@ pub struct Program {
     /// Every size of `general`, and the declared size it equals.
     fresh: Vec<(String, Size)>,
     /// The generators of parameters (or of components, `xs.1`) that are not given, from the lines `gen: NAME=HOW ...`
-    /// of the entry's comment.
+    /// that belong to the entry.
     pub(super) samples: IndexMap<String, Generator>,
-    /// The values of sizes that are not given, from the same lines.
-    pub(super) usual: IndexMap<String, Bound>,
+    /// The values of sizes that are not given, from the same lines, with their places.
+    pub(super) usual: IndexMap<String, (Bound, Span)>,
 }
 
 impl Program {
@@ -145,10 +146,7 @@ impl Program {
     /// # Errors
     /// [`Code::OperatorLaw`] with a counterexample for each operator that breaks one.
     pub fn check_laws(&self, sizes: &Sizes) -> Result<Vec<Diagnostic>> {
-        let mut found = laws::check(&self.entry, sizes);
-        for d in &mut found {
-            d.source = Some(self.source.clone());
-        }
+        let found = laws_of(&self.source, &self.entry, sizes);
         let broken = |d: &&Diagnostic| d.severity == Severity::Error;
         let errors: Vec<Diagnostic> = found.iter().filter(broken).cloned().collect();
         if errors.is_empty() { Ok(found) } else { Err(errors.into()) }
@@ -172,42 +170,79 @@ impl Program {
     }
 }
 
-/// Generators by parameter or component, and values of sizes.
-type Samples = (IndexMap<String, Generator>, IndexMap<String, Bound>);
+/// Tries the operators of an entry.
+fn laws_of(source: &Arc<Source>, entry: &Entry, sizes: &Sizes) -> Vec<Diagnostic> {
+    let mut found = laws::check(entry, sizes);
+    found.iter_mut().for_each(|d| d.source = Some(source.clone()));
+    found
+}
 
-/// Reads the lines `gen: NAME=HOW ...` of an entry's comment.
+/// Returns the errors of an entry's operators, at any sizes.
+pub(super) fn broken_laws(source: &Arc<Source>, entry: &Entry) -> Vec<Diagnostic> {
+    let mut entry = entry.clone();
+    let foreign = laws::foreign(&entry);
+    laws::begin(&mut entry, &foreign);
+    let mut found = laws_of(source, &entry, &Sizes::new());
+    found.retain(|d| d.severity == Severity::Error);
+    found
+}
+
+/// Generators by parameter or component, and values of sizes.
+type Samples = (IndexMap<String, Generator>, IndexMap<String, (Bound, Span)>);
+
+/// Reads the lines `gen: NAME=HOW ...` that belong to an entry.
 pub(super) fn samples(source: &Arc<Source>, entry: &Entry) -> Result<Samples> {
     let (mut out, mut usual) = (IndexMap::new(), IndexMap::new());
-    let lines = entry.doc.lines().filter_map(|l| l.trim().strip_prefix("gen:"));
-    for word in lines.flat_map(str::split_whitespace) {
-        let wrong = |text: String| {
-            Diagnostic::error(Code::Usage, text).at(source, entry.span, "in the comment above")
-        };
+    let mut places: IndexMap<String, Span> = IndexMap::new();
+    for (word, place) in words(&lang::generators(source, &entry.name)?) {
+        let wrong = |text: String| Diagnostic::error(Code::Usage, text).at(source, place, "");
         let Some((name, how)) = word.split_once('=') else {
             return Err(wrong(format!("`{word}` is no `NAME=HOW`")).into());
         };
         let how = how.parse().map_err(|Failure(ds)| {
-            let place = |d: Diagnostic| d.at(source, entry.span, "in the comment above");
-            Failure(ds.into_iter().map(place).collect())
+            Failure(ds.into_iter().map(|d: Diagnostic| d.at(source, place, "")).collect())
         })?;
-        if entry.sizes.iter().any(|size| size == name) {
-            let Generator::Const(value) = how else {
-                let text = format!("`{name}` is a size, which `{how}` is no value of");
-                return Err(wrong(text).help(format!("write `{name}=const:1000`")).into());
-            };
-            usual.insert(name.to_owned(), value);
-            continue;
-        }
         let (whole, part) = name.split_once('.').unwrap_or((name, "0"));
         let param = entry.params.iter().find(|p| p.name == whole);
         let component = param.and_then(|p| Some((p, p.component(part)?)));
-        let Some((_, k)) = component.filter(|(p, k)| *k < components(&p.ty).len()) else {
-            return Err(wrong(format!("`{}` has no parameter `{name}`", entry.name)).into());
+        let key = match component.filter(|(p, k)| *k < components(&p.ty).len()) {
+            Some((_, k)) if whole != name => format!("{whole}.{k}"),
+            None if !entry.sizes.iter().any(|size| size == name) => {
+                return Err(wrong(format!("`{}` has no parameter `{name}`", entry.name)).into());
+            }
+            _ => name.to_owned(),
         };
-        let key = if whole == name { name.to_owned() } else { format!("{whole}.{k}") };
-        out.insert(key, how);
+        if let Some(first) = places.insert(key.clone(), place) {
+            let mut d = wrong(format!("`{name}` is generated in two ways"));
+            d.labels.push(Label { span: first, text: "the other one".into(), primary: false });
+            return Err(d.into());
+        }
+        if !entry.sizes.iter().any(|size| size == name) {
+            out.insert(key, how);
+            continue;
+        }
+        let Generator::Const(value) = how else {
+            let text = format!("`{name}` is a size, which `{how}` is no value of");
+            return Err(wrong(text).help(format!("write `{name}=const:1000`")).into());
+        };
+        usual.insert(key, (value, place));
     }
     Ok((out, usual))
+}
+
+/// Returns the words of lines, with their places.
+fn words(lines: &[Name]) -> Vec<(&str, Span)> {
+    let mut words = vec![];
+    for line in lines {
+        let mut start = 0;
+        for word in line.text.split_whitespace() {
+            start += line.text.get(start..).and_then(|rest| rest.find(word)).unwrap_or(0);
+            let at = line.span.start as usize + start;
+            start += word.len();
+            words.push((word, Span::new(at, at + word.len())));
+        }
+    }
+    words
 }
 
 /// Returns the element type and the dimensions of each component of a type, with tuples flattened from left to right.
@@ -319,12 +354,37 @@ mod tests {
     }
 
     #[test]
+    fn lines_may_stand_anywhere_in_a_file_with_one_entry() {
+        let of = |text: &str| {
+            let (_, found) = crate::session::check(&Source::new("f.pat", text), false);
+            let program = Program::check(&Source::new("f.pat", text), Some("f"))?;
+            Ok::<_, Failure>((program.samples.len() + program.usual.len(), found.len()))
+        };
+        let one = "-- What it does.\n-- gen: n=const:9\n\n-- gen: ps.x=iota\ntype p = {x: f32, y: f32}\n\
+            -- gen: ps.y=normal\ndef g (x: f32) = x -- a function\n-- gen: c=const:1\n\n\
+            entry f [n] (ps: [n]p) (c: f32) : [n]f32 =\n  -- gen: c.0=const:2\n  map (\\p -> c * g p.x) ps\n";
+        assert_eq!(of(&one.replace("c.0=", "ps=")).expect("a program"), (5, 0));
+        assert!(of(&format!("{one}-- gen: c=const:1\n")).is_err(), "given twice");
+        // With another entry, the line must be directly above its own.
+        let two =
+            one.replace("entry f", "-- gen: c=const:3\nentry f") + "entry h (x: f32) : f32 = x\n";
+        assert_eq!(of(&two).expect("a program"), (1, 5));
+        // Lines of no entry have no effect, at the end of a file either.
+        let last = "entry h (x: f32) = x\nentry f (x: f32) = x\n-- gen: x=iota\n";
+        assert_eq!(of(last).expect("a program"), (0, 1));
+        assert_eq!(of(&last.replace("entry h", "def h")).expect("a program"), (1, 0));
+    }
+
+    #[test]
     fn comments_that_say_something_else_are_errors() {
         for (line, word) in [
             ("-- gen: ps", "NAME=HOW"),
             ("-- gen: qs=normal", "no parameter `qs`"),
             ("-- gen: ps.2=normal", "no parameter `ps.2`"),
             ("-- gen: ps=strange", "no generator"),
+            ("-- gen: c=iota c=iota", "two ways"),
+            ("-- gen: n=const:1\n-- gen: n=const:2", "two ways"),
+            ("-- gen: ps.0=iota\n-- gen: ps.0=normal", "two ways"),
         ] {
             let error = program(line).unwrap_err();
             assert_eq!(error.0[0].code, Code::Usage, "{line}");

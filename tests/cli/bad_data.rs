@@ -53,6 +53,26 @@ fn arguments_are_no_sizes() {
     assert_eq!(p.run(&format!("eval {f} --arg c=1.5 --arg steps=2")).ok().stdout(), "2.25\n");
 }
 
+/// A size that stands among the parameters is given as they are, too.
+#[test]
+fn sizes_among_the_arguments() {
+    let p = Place::new();
+    let text =
+        "entry taken [k] [n] (xs: [n]f32) (k: i64) (c: f32) : [k]f32 = map (* c) (take k xs)\n";
+    let f = p.file("a.pat", text);
+    let said = p.run(&format!("check {f}")).ok().stdout();
+    assert!(said.contains("(xs: [n]f32) (k: i64) (c: f32) : [k]f32"), "{said}");
+    let rest = "--size n=4 --gen xs=iota --arg c=3";
+    for k in ["--arg k=2", "--size k=2", "--arg k=2 --size k=2"] {
+        let said = p.run(&format!("eval {f} {k} {rest}")).ok().stdout();
+        assert_eq!(said, "[2]f32 [0.0, 3.0]\n");
+    }
+    p.run(&format!("optimize {f} --arg k=2 --size n=4 --device none")).ok();
+    for k in ["--arg k=1.5", "--arg k=-1", "--arg k=2 --size k=3", "--arg k=2 --arg k=2"] {
+        p.run(&format!("eval {f} {k} {rest}")).fails("E0903", 2);
+    }
+}
+
 #[test]
 fn sizes_that_disagree() {
     let p = Place::new();

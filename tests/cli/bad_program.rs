@@ -36,8 +36,52 @@ fn comments_that_generate_no_input() {
         let text = format!("-- gen: {line}\nentry f [n] (xs: [n]f32) : [n]f32 = xs\n");
         let f = p.file("a.pat", text);
         let said = p.run(&format!("check {f}")).fails("E0903", 2).stderr();
-        assert!(said.contains("in the comment above"), "{said}");
+        assert!(said.contains("a.pat:1:9\n"), "{said}");
     }
+    let twice = "-- gen: xs=normal\ntype t = f32\n\n-- gen: xs=iota\n";
+    let f = p.file("a.pat", format!("{twice}entry f [n] (xs: [n]t) : [n]t = xs\n"));
+    let said = p.run(&format!("check {f}")).fails("E0903", 2).stderr();
+    assert!(
+        said.contains("`xs` is generated in two ways") && said.contains("the other one"),
+        "{said}"
+    );
+}
+
+/// With one entry, a comment at the top of a file is as good as one directly above the entry.
+#[test]
+fn comments_that_generate_inputs_anywhere() {
+    let p = Place::new();
+    let text = "-- Sums.\n-- gen: n=const:4 ps.x=iota ps.y=const:2\n\ntype point = {x: f32, y: f32}\n\
+        entry f [n] (ps: [n]point) : f32 = sum (map (\\p -> p.x * p.y) ps)\n";
+    let f = p.file("a.pat", text);
+    assert_eq!(p.run(&format!("eval {f}")).ok().stdout(), "12.0\n");
+    let f = p.file("b.pat", format!("{text}entry g (x: f32) : f32 = x\n"));
+    let said = p.run(&format!("check {f}")).ok().stderr();
+    assert!(said.contains("W0107") && said.contains("b.pat:2:9"), "{said}");
+    assert!(said.contains("directly above the entry"), "{said}");
+    // A parameter is shown as its type is declared.
+    let said = p.run(&format!("eval {f}:f --size n=4")).fails("E0501", 4).stderr();
+    assert!(said.contains("of type `[n]{x: f32, y: f32}`"), "{said}");
+}
+
+/// An operator that breaks a law is refused before a program is optimised.
+#[test]
+fn operators_that_break_a_law() {
+    let p = Place::new();
+    let f = p.file(
+        "ewma.pat",
+        "entry ewma [n] (a: f32) (xs: [n]f32) : [n]f32 = scan (\\y x -> (1 - a) * y + a * x) 0 xs\n",
+    );
+    let said = p.run(&format!("check {f}")).fails("E0310", 3).stderr();
+    assert!(said.contains("`scan` is not associative"), "{said}");
+    p.run(&format!("check {f} --trust-laws")).ok();
+    p.run(&format!("eval {f} --arg a=0.5 --size n=4 --gen xs=iota")).ok();
+    // On random inputs, this loop may not end.
+    let f = p.file(
+        "steps.pat",
+        "entry steps [n] (xs: [n]f32) : f32 = reduce (\\a b -> loop a = a while a != b do b) 0 xs\n",
+    );
+    p.run(&format!("check {f}")).ok();
 }
 
 #[test]

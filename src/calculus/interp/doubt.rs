@@ -75,6 +75,17 @@ impl State {
         }
     }
 
+    /// Whether every step from the other state is the same as from this one.
+    fn same(&self, other: &State) -> bool {
+        match (self, other) {
+            (State::Cells(xs), State::Cells(ys)) => {
+                xs.len() == ys.len() && xs.iter().zip(ys).all(|(x, y)| x.same(*y))
+            }
+            (State::Value(x), State::Value(y)) => x.same(y),
+            _ => false,
+        }
+    }
+
     fn is_certain(&self, types: &[ScalarType]) -> bool {
         match self {
             State::Cells(xs) => xs.iter().zip(types).all(|(x, ty)| match ty.is_float() {
@@ -230,12 +241,14 @@ impl Machine {
             }
             left -= 1;
             all = left > 0;
+            let before = self.state(l.acc);
             let next = self.perhaps(|m| {
                 m.step(l.acc, l.next, &l.body)?;
                 m.cell(condition)
             });
+            // A loop that runs until nothing changes compares equal floats at its end, which stays in doubt.
             match next {
-                Some(next) if all => going = next,
+                Some(next) if all && !self.state(l.acc).same(&before) => going = next,
                 _ => break,
             }
         }

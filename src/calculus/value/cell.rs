@@ -168,6 +168,11 @@ impl Cell {
         Cell { bits: x.to_bits(), doubt: Format::of(ty).plain(x) }
     }
 
+    /// Whether the number and the bound on its error are the same.
+    pub fn same(self, other: Cell) -> bool {
+        self.bits == other.bits && self.doubt == other.doubt
+    }
+
     /// A float with the magnitude of its rounding errors.
     pub(super) fn inexact(x: f64, magnitude: f64) -> Cell {
         Cell::graded(x, magnitude, INEXACT)

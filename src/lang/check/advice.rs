@@ -1,11 +1,11 @@
 //! What to write instead, in the program's own words: conversions of numbers, and functions of scalars over arrays of arrays.
 
-use super::elab::{Abort, Checker};
+use super::elab::{Abort, COMPUTED, Checker};
 use super::env::{Arg, Elab, FunVal};
 use super::infer::{Class, Ty};
 use super::ir::{Lit, Node, NodeKind};
 use crate::diag::{Code, Diagnostic, Span};
-use crate::lang::ast::Decl;
+use crate::lang::ast::{Decl, Expr, ExprKind, Slice};
 use crate::lang::prelude;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
@@ -29,13 +29,88 @@ pub fn in_use(d: &mut Diagnostic, call: Option<&str>, span: Span) {
     }
 }
 
+/// Adds how elements between computed places are changed.
+pub fn of_computed_change(Abort(d): Abort) -> Abort {
+    Abort(d.map(|d| match d.message == COMPUTED {
+        true => Box::new(d.help("change elements between computed places with `scatter`, or in a `map` with a condition on the index; a part of known length begins anywhere: `xs with [i:i + 3] <- ys`")),
+        false => d,
+    }))
+}
+
+/// Whether a name occurs in a text.
+fn mentions(text: &str, name: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == name)
+}
+
 impl<'a> Checker<'a> {
+    /// Adds how the elements of a slice between computed places are taken.
+    pub fn of_computed_part(&self, Abort(d): Abort, slice: &Slice) -> Abort {
+        let d = match d {
+            Some(d) if d.message == COMPUTED => d,
+            other => return Abort(other),
+        };
+        let text = |e: &Option<Expr>, other: &str| {
+            e.as_ref().map(|e| self.excerpt(e.span).unwrap_or_else(|| other.to_owned()))
+        };
+        let (from, to) = (text(&slice.from, "a"), text(&slice.to, "b"));
+        let before = self.source.text.get(..slice.span.range().start).unwrap_or_default();
+        let before = before.strip_suffix('[').unwrap_or_default();
+        let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '\'' | '.');
+        let xs = before.get(before.trim_end_matches(name).len()..).unwrap_or_default();
+        let xs = if xs.starts_with(|c: char| c.is_ascii_alphabetic()) { xs } else { "xs" };
+        let all = format!("{} {} {xs}", from.as_deref().unwrap_or(""), to.as_deref().unwrap_or(""));
+        let k = ["k", "i", "j", "at"].into_iter().find(|k| !mentions(&all, k)).unwrap_or("k");
+        let (count, place, condition) = match (from, to) {
+            (None, Some(to)) => (to.clone(), k.to_owned(), format!("{k} < {to}")),
+            (Some(from), None) => {
+                (format!("length {xs} - {from}"), format!("{from} + {k}"), format!("{k} >= {from}"))
+            }
+            (Some(from), Some(to)) => (
+                format!("{to} - {from}"),
+                format!("{from} + {k}"),
+                format!("{k} >= {from} && {k} < {to}"),
+            ),
+            (None, None) => return Abort(Some(d)),
+        };
+        let d = d.help(format!("take the elements one after the other: `loop acc = 0 for {k} < {count} do acc + {xs}[{place}]`"));
+        let d = d.help(format!("or choose among all: `map2 (\\{k} x -> if {condition} then x else 0) (indices {xs}) {xs}`"));
+        Abort(Some(Box::new(d.help("a part of known length begins anywhere: `xs[i:i + 3]`"))))
+    }
+
+    /// Adds what to write in place of a number of elements that the program computes.
+    pub fn of_computed_count(&self, Abort(d): Abort, count: &Node) -> Abort {
+        let d = match d {
+            Some(d) if d.message == COMPUTED && d.help.is_empty() => d,
+            other => return Abort(other),
+        };
+        let n =
+            self.source.text.get(count.span.range()).filter(|t| t.len() <= 60 && !t.contains('\n'));
+        let n = n.unwrap_or("k");
+        let n = n
+            .strip_prefix('(')
+            .and_then(|n| n.strip_suffix(')'))
+            .filter(|n| !n.contains(['(', ')']))
+            .unwrap_or(n);
+        let i = if mentions(n, "i") { "j" } else { "i" };
+        let text = format!(
+            "as a number of steps, it is `loop acc = z for {i} < {n} do ...`; as a number of elements, a `map` of all with a condition on the index"
+        );
+        Abort(Some(Box::new(d.help(text))))
+    }
+
     /// Returns a short text of the program, in a form that can be an argument.
     fn excerpt(&self, span: Span) -> Option<String> {
         let text = self.source.text.get(span.range())?;
         let short = (1..=80).contains(&text.len()) && !text.contains('\n') && !text.contains("--");
-        let whole =
-            !text.contains(' ') || text.starts_with(['(', '[', '{']) && !text.contains(") ");
+        let mut open = 0usize;
+        let whole = text.bytes().all(|c| {
+            match c {
+                b'(' | b'[' | b'{' => open += 1,
+                b')' | b']' | b'}' => open = open.saturating_sub(1),
+                _ => {}
+            }
+            c != b' ' || open > 0
+        });
         short.then(|| if whole { text.to_owned() } else { format!("({text})") })
     }
 
@@ -227,6 +302,49 @@ impl<'a> Checker<'a> {
             }
             _ => d,
         }
+    }
+
+    /// Returns the text of the first operand of `e` with the minus sign in front of it, if only a space before that tells that
+    /// the sign was meant as a part of the operand.
+    pub fn negative(&self, e: &Expr) -> Option<String> {
+        let mut first = e;
+        while let ExprKind::Apply(next, _) | ExprKind::Binary(_, next, _) = &first.kind {
+            first = next;
+        }
+        let (before, text) =
+            (self.source.text.get(..first.span.range().start)?, self.excerpt(first.span)?);
+        let spaced = before.strip_suffix('-')?.ends_with(char::is_whitespace);
+        spaced.then(|| format!("-{text}"))
+    }
+
+    /// Returns the error for an index that counts from the end, `xs[-back]`, in one of the dimensions of an array, of which the second
+    /// number have an index.
+    pub fn counted_back(
+        &self,
+        array: &Node,
+        (dimension, indices): (usize, usize),
+        back: i128,
+        span: Span,
+    ) -> Diagnostic {
+        let message = format!("the index -{back} is outside of every array");
+        let d = self.error(Code::SizeRange, message, span);
+        let (mut ty, mut length) = (array.ty.clone(), None);
+        for _ in 0..=dimension {
+            let Ty::Array(n, row) = self.infer.shallow(&ty) else { break };
+            (ty, length) = ((*row).clone(), Some(self.infer.sizes.resolve(&n)));
+        }
+        let name = self.excerpt(array.span).filter(|_| indices == 1);
+        let length = match length.filter(|n| n.as_var().is_some() || n.as_constant().is_some()) {
+            Some(n) if !self.infer.sizes.has_unknowns(&n) => self.infer.show_size(&n),
+            _ => format!("length {}", name.as_deref().unwrap_or("xs")),
+        };
+        d.help(match (name, back) {
+            (Some(xs), 1) => format!(
+                "indices count from 0: the last element is `last {xs}`, or `{xs}[{length} - 1]`"
+            ),
+            (Some(xs), _) => format!("indices count from 0: write `{xs}[{length} - {back}]`"),
+            (None, _) => format!("indices count from 0: write `{length} - {back}`"),
+        })
     }
 
     /// Adds that an index stands directly behind its array, if `index` is one behind a space.

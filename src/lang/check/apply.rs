@@ -31,13 +31,14 @@ pub fn size_param<'a>(
     checker: &Checker<'_>,
     binders: &'a Binders,
     pat: &Pat,
-) -> Res<Option<&'a str>> {
+) -> Res<Option<(&'a str, ScalarType)>> {
     let size = pattern_name(pat).and_then(|name| binders.sizes().find(|s| s.text == name));
     let Some(size) = size else { return Ok(None) };
     if let PatKind::Typed(_, ty) = &inside(pat).kind
-        && matches!(ty.kind, TypeKind::Scalar(s) if s.is_integer())
+        && let TypeKind::Scalar(ty) = ty.kind
+        && ty.is_integer()
     {
-        return Ok(Some(&size.text));
+        return Ok(Some((&size.text, ty)));
     }
     let message =
         format!("`{}` is the name of a size and of a parameter of another type", size.text);
@@ -386,7 +387,7 @@ impl<'a> Checker<'a> {
         for (i, (pat, arg)) in params.iter().zip(args).enumerate() {
             let what = what(i);
             let size = binders.map(|binders| size_param(self, binders, pat)).transpose()?.flatten();
-            let Some(name) = size else {
+            let Some((name, _)) = size else {
                 inner = self.bind(pat, arg, &inner, &sizes, lets, &what)?;
                 continue;
             };

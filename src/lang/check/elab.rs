@@ -22,6 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// The message for a size that the program computes.
+pub const COMPUTED: &str = "a size must be known before the program runs";
+
 /// Why an expression has no meaning; `None` if the error was already reported.
 pub struct Abort(pub Option<Box<Diagnostic>>);
 
@@ -247,13 +250,16 @@ impl<'a> Checker<'a> {
 
     /// Elaborates a value. Reports an error and returns a hole if there is none.
     pub fn value(&mut self, e: &'a Expr, env: &Env<'a>) -> Node {
-        match self.elab(e, env).and_then(|elab| self.as_value(elab)) {
-            Ok(node) => node,
-            Err(abort) => {
-                self.report(abort);
-                self.hole(e.span)
-            }
-        }
+        let node = self.elab(e, env).and_then(|elab| self.as_value(elab));
+        self.or_hole(node, e.span)
+    }
+
+    /// Reports an error, and returns a hole in place of the value.
+    fn or_hole(&mut self, node: Res<Node>, span: Span) -> Node {
+        node.unwrap_or_else(|abort| {
+            self.report(abort);
+            self.hole(span)
+        })
     }
 
     /// Returns the value, or an error for a function.
@@ -493,7 +499,17 @@ impl<'a> Checker<'a> {
                 return self.apply_elab(function, args, span, span);
             }
             ExprKind::Binary(Operator::Scalar(op), a, b) => {
-                let (a, b) = (self.value(a, env), self.value(b, env));
+                let first = self.elab(a, env);
+                if let (ScalarOp::Sub, Ok(Elab::Fun(_)), Some(number)) =
+                    (op, &first, self.negative(b))
+                {
+                    let help = format!("a negative argument stands in parentheses: `({number})`");
+                    let lacks = |Abort(d): Abort| Abort(d.map(|d| Box::new(d.help(help))));
+                    return first.and_then(|f| self.as_value(f)).map(Elab::Value).map_err(lacks);
+                }
+                let first = first.and_then(|elab| self.as_value(elab));
+                let a = self.or_hole(first, a.span);
+                let b = self.value(b, env);
                 self.scalar(*op, None, vec![a, b], span)?
             }
             ExprKind::Ascribe(x, ty) => {
@@ -700,9 +716,13 @@ impl<'a> Checker<'a> {
             LoopForm::For(name, bound) => {
                 let bound = self.value(bound, env);
                 self.restrict(&bound, Class::Integer, "the bound of the loop")?;
-                let index = self.fresh_var(&name.text);
+                let unnamed = name.text == "_";
+                let index = self.fresh_var(if unnamed { "i" } else { &name.text });
                 let counter = Node::new(NodeKind::Var(index), bound.ty.clone(), name.span);
-                let inner = inner.with(&name.text, Bind::Value(counter));
+                let inner = match unnamed {
+                    true => inner,
+                    false => inner.with(&name.text, Bind::Value(counter)),
+                };
                 let next = self.in_step(|this| this.value(body, &inner));
                 let next = self.defining(next, lets)?;
                 let next = self.coerce(next, &ty, "the next accumulator")?;
@@ -896,14 +916,9 @@ impl<'a> Checker<'a> {
     }
 
     fn not_a_size(&self, node: &Node) -> Abort {
-        let message = "a size must be known before the program runs";
-        let d = self.error(Code::TypeMismatch, message, node.span)
+        let d = self.error(Code::TypeMismatch, COMPUTED, node.span)
             .note("sizes are numbers, size names, and their sums, differences, products and exact quotients");
-        let name = match (&node.kind, self.parameter(node)) {
-            (NodeKind::Var(_), None) => self.written(node),
-            (_, name) => name,
-        };
-        match (&node.kind, name) {
+        match (&node.kind, self.parameter(node)) {
             (NodeKind::Scalar(ScalarOp::Cast(to), _), _) if to.is_integer() && to.bytes() < 4 => {
                 d.help(format!("`{to}` does not have all lengths; convert to `i32` or `i64`"))
             }

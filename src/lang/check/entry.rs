@@ -11,7 +11,7 @@ use crate::diag::{Code, Diagnostic, Limits, Source, Span};
 use crate::lang::ast::{Decl, ExprKind, Pat, PatKind, TypeExpr, TypeKind};
 use crate::lang::size::Size;
 use crate::lang::typed::{Entry, Param, VarId};
-use crate::lang::types::Type;
+use crate::lang::types::{ScalarType, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ fn decl_sizes(decl: &Decl) -> Vec<String> {
 }
 
 /// The parameters, the sizes among them, and the body of a definition.
-type Parts = (Vec<(String, VarId, Ty, Span)>, Vec<(usize, String)>, Node);
+type Parts = (Vec<(String, VarId, Ty, Span)>, Vec<(usize, String, ScalarType)>, Node);
 
 fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<Parts> {
     let mut sizes = Env::default();
@@ -213,8 +213,8 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
     let mut lets = vec![];
     let mut size_params = vec![];
     for (i, pat) in decl.params.iter().enumerate() {
-        if let Some(size) = super::apply::size_param(checker, &decl.binders, pat)? {
-            size_params.push((params.len(), size.to_owned()));
+        if let Some((size, ty)) = super::apply::size_param(checker, &decl.binders, pat)? {
+            size_params.push((params.len(), size.to_owned(), ty));
             continue;
         }
         let Some(ty) = pattern_type(checker, pat, &sizes, mode)? else {
@@ -400,12 +400,16 @@ fn finish(
     let mut shown = vec![];
     let param = |(name, var, ty, span): (String, VarId, Ty, Span)| {
         let labels = checker.labels(&ty);
-        shown.push(finish.shown(&ty, span));
+        shown.push((name.clone(), finish.shown(&ty, span)));
         let ty = finish.ty(&ty, span);
         Param { name, var, ty, labels, span }
     };
     let params: Vec<Param> = params.into_iter().map(param).collect();
-    shown.push(finish.shown(&body.ty, body.span));
+    for (before, name, ty) in size_params.iter().rev() {
+        shown.insert(*before, (name.clone(), ty.to_string()));
+    }
+    let size_params = size_params.into_iter().map(|(before, name, _)| (before, name)).collect();
+    shown.push((String::new(), finish.shown(&body.ty, body.span)));
     let body = finish.expr(&body);
     let divides = finish.divides(&checker.infer.sizes.divides);
     let mut diagnostics = finish.diagnostics;

@@ -22,7 +22,7 @@ mod subscripts;
 mod updates;
 mod uses;
 
-use super::ast::{Decl, File, PatKind};
+use super::ast::{Decl, File, Name, PatKind};
 use super::naming::meant;
 use super::parser;
 use super::size::Size;
@@ -56,6 +56,7 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
         return (vec![], wrong);
     }
     diagnostics.extend(names::unchecked(source, &file, &decls));
+    diagnostics.extend(without_entry(source, &file));
     if let Some(main) = decls.get("main").filter(|_| !file.decls.iter().any(|d| d.entry)) {
         let d = Diagnostic::warning(Code::NoEffect, "nothing is compiled: there is no `entry`");
         let d = d.at(source, main.name.span, "");
@@ -64,18 +65,6 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
     let mut entries = vec![];
     let mut left = Limits::DEFAULT.file_expressions;
     for decl in &file.decls {
-        // An imported entry is a definition; what it says of itself stands for when it is compiled on its own.
-        let own = source.part(decl.name.span.start as usize).0 == source.name;
-        if own && !decl.entry && decl.doc.lines().any(|l| l.trim_start().starts_with("gen:")) {
-            let text = format!("`gen:` above the definition `{}` has no effect", decl.name.text);
-            let d = Diagnostic::warning(Code::NoEffect, text).at(source, decl.name.span, "");
-            let entries = file.decls.iter().filter(|d| d.entry).map(|d| d.name.text.as_str());
-            let place = match entries.collect::<Vec<_>>().as_slice() {
-                [entry] => format!("`entry {entry}`"),
-                _ => "the entry whose parameters it describes".to_owned(),
-            };
-            diagnostics.push(d.help(format!("move the line directly above {place}")));
-        }
         if decl.entry {
             let (entry, found) = entry::declared(source, &decls, decl, &mut left);
             entries.extend(entry);
@@ -85,6 +74,29 @@ fn check_here(source: &Arc<Source>) -> (Vec<Entry>, Vec<Diagnostic>) {
         }
     }
     (entries, distinct(diagnostics))
+}
+
+/// Returns warnings for the `gen:` lines of no entry.
+fn without_entry(source: &Arc<Source>, file: &File) -> Vec<Diagnostic> {
+    let entries = file.decls.iter().filter(|d| d.entry);
+    let used: BTreeSet<_> =
+        entries.flat_map(|d| file.generators_of(d)).map(|line| line.span).collect();
+    let lost = file.generators.iter().filter(|line| !used.contains(&line.span));
+    let warned = lost.map(|line| {
+        let text = "this `gen:` line belongs to no entry, and has no effect";
+        let d = Diagnostic::warning(Code::NoEffect, text).at(source, line.span, "");
+        d.help("move it directly above the entry whose parameters it describes")
+    });
+    warned.collect()
+}
+
+/// Returns what stands behind `gen:` in the lines that belong to an entry of a program that is correct.
+pub fn generators(source: &Arc<Source>, entry: &str) -> Result<Vec<Name>> {
+    on_own_stack(|| {
+        let (file, _) = parser::parse(source);
+        let decl = file.decls.iter().find(|d| d.entry && d.name.text == entry);
+        decl.map_or(vec![], |decl| file.generators_of(decl).to_vec())
+    })
 }
 
 /// Parses a program. Its imports must have been replaced by what they name, since nothing here reads files.

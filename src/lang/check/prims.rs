@@ -87,7 +87,10 @@ impl<'a> Checker<'a> {
                         // The only size that may be negative: a rotation the other way.
                         Prim::Rotate => self.as_integer(&node)?,
                         Prim::Take | Prim::Drop => self.as_size(&node).map_err(cut_hint)?,
-                        _ => self.as_size(&node)?,
+                        _ => {
+                            let size = self.as_size(&node);
+                            size.map_err(|abort| self.of_computed_count(abort, &node))?
+                        }
                     });
                     taken.size_spans.push(arg.span);
                 }

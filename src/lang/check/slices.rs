@@ -115,17 +115,6 @@ impl<'a> Checker<'a> {
         Ok((!computes && !distance.overflowed()).then_some(distance))
     }
 
-    /// Returns a bound of a slice as a size.
-    fn bound(&mut self, node: &Node) -> Res<Size> {
-        match self.as_integer(node) {
-            Err(Abort(Some(d))) if d.code == Code::TypeMismatch => {
-                let d = d.help("choose elements at computed places with `generate k (\\i -> xs[from + i])`, a slice of known length such as `xs[i:i + 3]`, or `gather`; change them with `scatter`, or in a `map` with a condition on the index");
-                Err(d.into())
-            }
-            other => other,
-        }
-    }
-
     /// Returns what a slice chooses of an array of `n` elements. `lets` gets the place, if it is computed.
     pub fn range(
         &mut self,
@@ -137,7 +126,7 @@ impl<'a> Checker<'a> {
         let mut given =
             |e: &'a Option<Expr>| e.as_ref().map(|e| Node { span: e.span, ..self.value(e, env) });
         let (from, to, step) = (given(&slice.from), given(&slice.to), given(&slice.step));
-        let step = step.map_or(Ok(Size::constant(1)), |step| self.bound(&step))?;
+        let step = step.map_or(Ok(Size::constant(1)), |step| self.as_integer(&step))?;
         if step.is_zero() {
             let message = "the step of a slice must not be 0";
             return Err(self.error(Code::SizeRange, message, slice.span).into());
@@ -167,7 +156,7 @@ impl<'a> Checker<'a> {
                 return Ok(Range::Moving { from, count, step });
             }
         }
-        let mut given = |node: Option<Node>| node.map(|node| self.bound(&node)).transpose();
+        let mut given = |node: Option<Node>| node.map(|node| self.as_integer(&node)).transpose();
         let (from, to) = (given(from)?, given(to)?);
         let last = n.sub(&Size::constant(1));
         let (from, to, step) = if backwards {

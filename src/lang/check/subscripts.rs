@@ -2,12 +2,14 @@
 //! see nothing new: a slice is `take` and `drop`, a column a row of the transposed array, an update of an element a map
 //! that chooses, and a literal a concatenation.
 
+use super::advice::of_computed_change;
 use super::elab::{Abort, Checker, Res};
 use super::env::{Arg, Elab, Env};
 use super::infer::{Class, Ty};
 use super::ir::{Fun, Node, NodeKind};
 use crate::diag::{Code, Span};
-use crate::lang::ast::{Expr, Pat, Slice, Subscript};
+use crate::lang::ast::{Expr, ExprKind, Pat, Slice, Subscript};
+use crate::lang::lexer::Number;
 use crate::lang::size::Size;
 use crate::lang::typed::{Prim, ScalarOp, VarId};
 use crate::lang::types::ScalarType;
@@ -45,6 +47,18 @@ fn indices_and_wholes(cuts: &[Cut<'_>]) -> Option<Vec<Option<Node>>> {
     Some(indices)
 }
 
+/// Returns the magnitude of a negative number.
+fn below_zero(e: &Expr) -> Option<i128> {
+    match &e.kind {
+        ExprKind::Paren(e) => below_zero(e),
+        ExprKind::Unary(ScalarOp::Neg, e) => match e.kind {
+            ExprKind::Number(Number::Int(n), _) if n > 0 => Some(n),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 impl<'a> Checker<'a> {
     /// Elaborates `array[...]`.
     pub fn subscripted(
@@ -54,15 +68,27 @@ impl<'a> Checker<'a> {
         span: Span,
         env: &Env<'a>,
     ) -> Res<Node> {
-        let cuts: Vec<_> = subscripts.iter().map(|s| self.cut(s, env)).collect();
+        let cuts = self.cuts(&array, subscripts, env)?;
         self.chosen(array, &cuts.iter().collect::<Vec<_>>(), span, env)
     }
 
-    fn cut(&mut self, subscript: &'a Subscript, env: &Env<'a>) -> Cut<'a> {
-        match subscript {
-            Subscript::At(index) => Cut::At(self.value(index, env)),
-            Subscript::Slice(slice) => Cut::Slice(slice),
-        }
+    fn cuts(
+        &mut self,
+        array: &Node,
+        subscripts: &'a [Subscript],
+        env: &Env<'a>,
+    ) -> Res<Vec<Cut<'a>>> {
+        let cut = |(dimension, subscript): (usize, &'a Subscript)| match subscript {
+            // An index that only its use makes negative may stand behind a condition that is false there.
+            Subscript::At(index) => match below_zero(index) {
+                Some(back) => Err(self
+                    .counted_back(array, (dimension, subscripts.len()), back, index.span)
+                    .into()),
+                None => Ok(Cut::At(self.value(index, env))),
+            },
+            Subscript::Slice(slice) => Ok(Cut::Slice(slice)),
+        };
+        subscripts.iter().enumerate().map(cut).collect()
     }
 
     fn chosen(&mut self, node: Node, cuts: &[&Cut<'a>], span: Span, env: &Env<'a>) -> Res<Node> {
@@ -81,7 +107,8 @@ impl<'a> Checker<'a> {
         let Cut::Slice(slice) = first else { return Ok(node) };
         let (n, _) = self.sliced(&node, slice.span)?;
         let mut lets = vec![];
-        let range = self.range(slice, &n, env, &mut lets)?;
+        let range = self.range(slice, &n, env, &mut lets);
+        let range = range.map_err(|abort| self.of_computed_part(abort, slice))?;
         if !rest.is_empty() && range.is_moving() {
             let of_row = |this: &mut Self, row| this.chosen(row, rest, span, env);
             let part = self.moving(node, &range, false, span, of_row)?;
@@ -162,7 +189,7 @@ impl<'a> Checker<'a> {
         span: Span,
         env: &Env<'a>,
     ) -> Res<Node> {
-        let cuts: Vec<_> = subscripts.iter().map(|s| self.cut(s, env)).collect();
+        let cuts = self.cuts(&array, subscripts, env)?;
         let (in_item, of_host) = (self.is_in_step(), self.updates_state(&array));
         let mut lets = vec![];
         let array = self.shared(array, "old", &mut lets);
@@ -226,7 +253,7 @@ impl<'a> Checker<'a> {
             }
             Cut::Slice(slice) => {
                 let mut lets = vec![];
-                let range = self.range(slice, &n, env, &mut lets)?;
+                let range = self.range(slice, &n, env, &mut lets).map_err(of_computed_change)?;
                 let (count, element) = self.sliced(&value, slice.span)?;
                 if self.infer.sizes.unify(&count, range.count(), slice.span).is_err() {
                     let (a, b) =

@@ -32,6 +32,7 @@ impl Parser<'_> {
                 _ => d,
             },
             (Tok::Word("then"), _) => d.help("a further condition is `else if c then ...`"),
+            (Tok::Word("for" | "while"), _) => d.help(self.inner_loop()),
             (Tok::Sym("#"), _) => d.help(NO_ALTERNATIVES),
             _ => d,
         }
@@ -99,6 +100,77 @@ impl Parser<'_> {
         let d = Diagnostic::error(Code::Parse, "an array has its elements, separated by commas");
         let d = d.at(self.source, self.span(), "");
         self.fail(d.help("an array of `n` elements `x` is `replicate n x`"))
+    }
+
+    /// At `for` or `while` in place of an expression, says how a loop inside of a loop begins.
+    fn inner_loop(&self) -> String {
+        let outer = self.tokens[..self.at].iter().rposition(|t| t.tok == Tok::Word("loop"));
+        let state = outer.map(|at| self.token_at(at + 1)).filter(|t| t.tok == Tok::Ident);
+        let state = state.map_or("acc", |t| self.text(t.span));
+        let ahead = self.tokens.iter().skip(self.at).take_while(|t| t.tok != Tok::Eof);
+        let head = ahead.take(40).find(|t| t.tok == Tok::Word("do"));
+        let head = head.map_or("", |end| self.text(self.span().to(end.span)));
+        let head = if head.is_empty() || head.contains('\n') { "for i < n do" } else { head };
+        format!("a loop names what it computes: `loop {state} = {state} {head} ...`")
+    }
+
+    /// At `[`, refuses `[f x | x <- xs]` and `[f x for x in xs]`.
+    pub(super) fn no_comprehension(&mut self) -> Parse<()> {
+        let (open, Some(close)) = (self.at, self.closing()) else { return Ok(()) };
+        let inside = self.outermost(open, close);
+        let tok = |i: usize| inside.get(i).map_or(Tok::Eof, |at| self.token_at(*at).tok);
+        let of_loop = inside.iter().any(|at| self.token_at(*at).tok == Tok::Word("loop"));
+        // Behind a pattern, `<-` with a space is no comparison with a negative number.
+        let arrow = |i: usize| {
+            let next =
+                |k: usize| inside.get(i + k).map_or(Span::default(), |at| self.token_at(*at).span);
+            tok(i) == Tok::Sym("<")
+                && tok(i + 1) == Tok::Sym("-")
+                && next(0).end == next(1).start
+                && next(1).end < next(2).start
+        };
+        let generator = (1..inside.len()).find_map(|i| match tok(i) {
+            Tok::Sym("|") if arrow(i + 2) => Some((i, i + 4)),
+            Tok::Word("for") if tok(i + 2) == Tok::Word("in") && !of_loop => Some((i, i + 3)),
+            _ => None,
+        });
+        let Some((bar, from)) = generator else { return Ok(()) };
+        let to = (from..inside.len())
+            .find(|i| matches!(tok(*i), Tok::Sym(",") | Tok::Word("if" | "for")));
+        let place = |i: usize| inside.get(i).copied().unwrap_or(close);
+        let text = |from: usize, to: usize| {
+            let span = self.token_at(from).span.to(self.token_at(to.saturating_sub(1)).span);
+            Some(self.text(span)).filter(|t| from < to && t.len() <= 60 && !t.contains('\n'))
+        };
+        let body = text(open + 1, place(bar)).unwrap_or("...");
+        let element = text(place(bar + 1), place(bar + 2)).unwrap_or("x");
+        let array = text(place(from), to.map_or(close, place)).unwrap_or("xs");
+        let array = if array.contains(' ') { format!("({array})") } else { array.to_owned() };
+        let span = self.token_at(open).span.to(self.token_at(close).span);
+        let message = "there are no list comprehensions";
+        let d = Diagnostic::error(Code::Parse, message).at(self.source, span, "");
+        let d = d.help(format!("write `map (\\{element} -> {body}) {array}`"));
+        self.fail(match to {
+            Some(_) => d.help("a second array is a `map` in the function; `filter` moves the elements for which a condition holds to the front"),
+            None => d,
+        })
+    }
+
+    /// Returns the numbers of the tokens between two brackets, without those inside of further brackets.
+    fn outermost(&self, open: usize, close: usize) -> Vec<usize> {
+        let mut depth = 0usize;
+        let outermost = |at: &usize| match self.token_at(*at).tok {
+            Tok::Sym("(" | "[" | "{") => {
+                depth += 1;
+                depth == 1
+            }
+            Tok::Sym(")" | "]" | "}") => {
+                depth = depth.saturating_sub(1);
+                false
+            }
+            _ => depth == 0,
+        };
+        (open + 1..close).filter(outermost).collect()
     }
 
     /// Behind an index, refuses a range, which slices of other languages have.

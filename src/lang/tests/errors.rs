@@ -132,7 +132,7 @@ const WRONG: &[(&str, &str)] = &[
     ("dimension", "entry f [n] (xs: [n]f32) = mapGlb 3 sqrt xs"),
     (
         "no_effect",
-        "-- gen: xs=iota\ndef g [n] (xs: *[n]f32) = #[unroll] map sqrt xs\nentry f [n] (xs: [n]f32) = g xs",
+        "-- gen: xs=iota\ndef g [n] (xs: *[n]f32) = #[unroll] map sqrt xs\nentry f [n] (xs: [n]f32) = g xs\n-- gen: xs=normal\n\n-- gen: xs=uniform\nentry h [n] (xs: [n]f32) = g xs",
     ),
     ("no_entry", "def main [n] (xs: [n]f32) = sum xs"),
     ("assertion", "entry f [n] (xs: [n]f32) = assert (n > 0) xs[0]"),
@@ -218,7 +218,44 @@ const ADVICE: &[(&str, &str)] = &[
     ("map sqrt is", "convert it: `\\x -> sqrt (f32.i32 x)`"),
     ("map (\\i -> 3u32 >> i) is", "convert the second: `u32.i32 i`"),
     ("map (\\x -> 0 < x < 1) xs", "`a < b && b < c`"),
+    ("foldl (\\a x -> max a x) -1e30 xs", "in parentheses: `(-1e30)`"),
+    ("map (\\x -> max x -2 * x) xs", "in parentheses: `(-2)`"),
+    ("xs[-1]", "`last xs`, or `xs[n - 1]`"),
+    ("[1, 2, 3][-2]", "`[1, 2, 3][3 - 2]`"),
+    ("xss[0, -2]", "write `n - 2`"),
+    (
+        "map (\\j -> sum xs[is[j]:is[j + 1]]) (iota 2)",
+        "`loop acc = 0 for k < is[j + 1] - is[j] do acc + xs[is[j] + k]`",
+    ),
+    ("let (k, ys) = filter (> 0) xs in sum ys[:k]", "`loop acc = 0 for i < k do acc + ys[i]`"),
+    ("sum xs[is[0]:]", "if k >= is[0] then x else 0) (indices xs) xs`"),
+    ("xs with [is[0]:is[1]] <- xs", "`scatter`"),
+    (
+        "map (\\lag -> sum (map (\\i -> xs[i + lag]) (iota (n - lag)))) (iota n)",
+        "`loop acc = z for i < n - lag do ...`",
+    ),
+    ("loop s = 0 for i < n do for j < 3 do s + 1", "`loop s = s for j < 3 do ...`"),
+    ("loop (s, t) = (0, 1) for i < n do while s < t do s", "`loop acc = acc while s < t do ...`"),
+    ("[x * x | x <- xs]", "`map (\\x -> x * x) xs`"),
+    ("[x * y for (x, y) in zip xs xs]", "`map (\\(x, y) -> x * y) (zip xs xs)`"),
+    ("[x | x <- xs, x > 0]", "`map (\\x -> x) xs`"),
 ];
+
+/// What other languages write is one mistake each.
+#[test]
+fn one_error_for_one_mistake() {
+    for body in [
+        "foldl max -1e30 xs",
+        "loop s = 0 for i < n do for j < 3 do s + 1",
+        "[x * x | x <- xs]",
+        "[x * x for x in xs]",
+        "xs[-1] + xs[0]",
+    ] {
+        let text = format!("entry f [n] (xs: [n]f32) (is: [n]i32) = {body}");
+        let found = check(&Source::new("wrong.pat", text)).1;
+        assert_eq!(found.len(), 1, "{body}: {}", render(body, &found));
+    }
+}
 
 #[test]
 fn advice() {

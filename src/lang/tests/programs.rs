@@ -52,6 +52,11 @@ entry shapes [n][m] (xs: [n]f32) (xss: [n][m]f32) (is: [m]i32) (bs: [n]bool) -- 
   , map3 (\\x y z -> if z then x else y) xs xs f
   )
 ",
+    "def at [n] (xs: [n]f32) (i: i32) : f32 = if i >= 0 then xs[i] else 0
+entry unnamed [n] (xs: [n]f32) : ([n]f32, [1]bool, f32) =
+  let ys = loop xs = xs for _ < 3 do loop xs = xs for _ < n do map (* 2) xs
+  in (ys, [n <-3 | 1], at ys (-1))
+",
     "def zeros (w: i64) (h: i32) : [][]f32 = replicate (2 * w) (replicate (h + 1) 0)
 def cut [n] (k: i64) (xs: [n]f32) = let half = k / 2 in (xs[half:], take half xs, k + 1)
 entry known [n] (xs: [2*n]f32) : ([2*n][n]f32, [n]f32, i64) =

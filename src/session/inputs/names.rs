@@ -23,7 +23,11 @@ pub(super) fn known(program: &Program, name: &str) -> Result<()> {
         }
         let text = format!("`{whole}` of `{entry}` has no component `{k}`");
         return Err(Diagnostic::error(Code::UnknownName, text)
-            .at(&program.source, param.span, format!("of type `{}`", param.ty))
+            .at(
+                &program.source,
+                param.span,
+                format!("of type `{}`", program.entry.shown_type(param)),
+            )
             .help(match count {
                 1 => format!("give the parameter as `{whole}`"),
                 _ if !param.labels.is_empty() => {
@@ -51,7 +55,7 @@ pub(super) fn no_size(program: &Program, name: &str, value: u64) -> Diagnostic {
     let entry = &program.entry;
     if let Some(param) = entry.params.iter().find(|p| p.name == name) {
         let text = format!("`{name}` is an argument of `{}`, not a size", entry.name);
-        let place = format!("of type `{}`", param.ty);
+        let place = format!("of type `{}`", program.entry.shown_type(param));
         return Diagnostic::error(Code::UnknownName, text)
             .at(&program.source, param.span, place)
             .help(how_to_give(param, 0, Some(value)));
@@ -73,7 +77,7 @@ pub(super) fn missing(
     let d = Diagnostic::error(Code::InputMissing, format!("`{name}` has no value")).at(
         &program.source,
         param.span,
-        format!("of type `{}`", param.ty),
+        format!("of type `{}`", program.entry.shown_type(param)),
     );
     let d = match count {
         1 => d,

@@ -127,6 +127,18 @@ fn loops_that_rounding_ends() {
 }
 
 #[test]
+fn loops_that_end_when_nothing_changes() {
+    // The condition compares equal floats, and so stays in doubt after the last step: only as many steps as change something
+    // are possible.
+    let text = "entry f [n] (xs: [n]f32) : i32 =
+        let s = reduce (+) 0 xs in
+        let (x, _) = loop (x = s + 0.5, going = true) while going do let y = min x s in (y, y < x) in
+        i32.f32 x";
+    assert!(right(text, &tenths(10), &[1]) && right(text, &tenths(10), &[0]));
+    assert!(!right(text, &tenths(10), &[2]));
+}
+
+#[test]
 fn sequential_folds_may_drift_and_need_not() {
     let n = 3_000_000;
     let text = "entry f [n] (xs: [n]f32) : f32 = reduceSeq (+) 0 xs";
