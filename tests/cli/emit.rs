@@ -32,6 +32,13 @@ entry loops [n] (steps: i32) (last: u64) (a: [n]f32) (b: [n]f32) : ([n]f32, [n]f
   in (a, b, c)
 ";
 
+/// A loop that data end. Kernels for a GPU find out for themselves that it has ended.
+const UNTIL: &str = "\
+-- gen: xs=uniform:-100..100
+entry until [n] (xs: [n]f32) : ([n]f32, i32) =
+  loop (xs, steps = 0) while reduce max 0 (map abs xs) > 1 do (map (* 0.5) xs, steps + 1)
+";
+
 /// Emits a program and returns the folder.
 fn emit(p: &Place, program: &str, args: &str) -> PathBuf {
     let dir = p.path("out");
@@ -81,6 +88,7 @@ fn programs(p: &Place) -> Vec<(String, &'static str)> {
     let mut all: Vec<_> = PROGRAMS.iter().map(|(f, args)| ((*f).to_owned(), *args)).collect();
     all.push((p.file("mixed.pat", MIXED), "--size n=1000 --arg c=-7"));
     all.push((p.file("loops.pat", LOOPS), "--size n=1000 --arg steps=6 --arg last=5"));
+    all.push((p.file("until.pat", UNTIL), "--size n=1000 --cost-model generic-gpu"));
     all.push((p.file("none.pat", LOOPS), "--size n=100 --arg steps=-6 --arg last=2"));
     all
 }
@@ -90,6 +98,8 @@ fn host_programs_in_c_check_the_kernels() {
     let p = Place::new();
     for (program, args) in programs(&p) {
         let dir = emit(&p, &program, args);
+        let kernels = fs::read_to_string(dir.join("kernels.cl")).expect("kernels");
+        assert_eq!(kernels.contains("goes_on"), program.ends_with("until.pat"), "{kernels}");
         let ran = in_c(&dir);
         says(&ran, 0, ": OK on ");
         spoil(&dir);
