@@ -88,7 +88,7 @@ fn programs(p: &Place) -> Vec<(String, &'static str)> {
     let mut all: Vec<_> = PROGRAMS.iter().map(|(f, args)| ((*f).to_owned(), *args)).collect();
     all.push((p.file("mixed.pat", MIXED), "--size n=1000 --arg c=-7"));
     all.push((p.file("loops.pat", LOOPS), "--size n=1000 --arg steps=6 --arg last=5"));
-    all.push((p.file("until.pat", UNTIL), "--size n=1000 --cost-model generic-gpu"));
+    all.push((p.file("until.pat", UNTIL), "--size n=200003 --cost-model generic-gpu"));
     all.push((p.file("none.pat", LOOPS), "--size n=100 --arg steps=-6 --arg last=2"));
     all
 }
