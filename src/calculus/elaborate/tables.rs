@@ -112,7 +112,7 @@ impl Tables<'_> {
             && n.eval(self.env).is_ok_and(|n| n <= MOST)
             && args.iter().all(Ex::is_free_of_cost)
             && (is_special(&f.body) || loops(&f.body))
-            && is_total(&f.body)
+            && is_total(&f.body, true)
     }
 
     /// Returns the entry of a table that takes the place of an expression; makes the table.
@@ -134,7 +134,7 @@ impl Tables<'_> {
             return None;
         }
         let whole = e.clone().behind(levels.iter().flat_map(|l| &l.lets), self.fresh);
-        if !is_special(&whole) || !is_total(&whole) {
+        if !is_special(&whole) || !is_total(&whole, false) {
             return None;
         }
         let free = whole.free();
@@ -185,8 +185,9 @@ fn is_special(e: &Ex) -> bool {
     here || e.parts().iter().any(|(_, part)| is_special(part))
 }
 
-/// Whether an expression consists of scalar functions that have a value for all arguments.
-fn is_total(e: &Ex) -> bool {
+/// Whether an expression consists of scalar functions that have a value for all arguments, and with `steps` of choices and
+/// counted loops.
+fn is_total(e: &Ex, steps: bool) -> bool {
     let here = match &e.kind {
         Kind::Var(_) => matches!(e.ty, Ty::Scalar(_)),
         Kind::ScalarInput(..) | Kind::Lit(_) | Kind::Size(_) => true,
@@ -197,8 +198,9 @@ fn is_total(e: &Ex) -> bool {
             _ => false,
         },
         Kind::Op(ScalarOp::Pow, _) => matches!(&e.ty, Ty::Scalar(t) if t.is_float()),
-        Kind::Op(..) | Kind::Let(..) | Kind::If(..) | Kind::For(..) => true,
+        Kind::Op(..) | Kind::Let(..) => true,
+        Kind::If(..) | Kind::For(..) => steps,
         _ => false,
     };
-    here && e.parts().iter().all(|(_, part)| is_total(part))
+    here && e.parts().iter().all(|(_, part)| is_total(part, steps))
 }
