@@ -111,10 +111,18 @@ fn collect<'a>(e: &'a Ex, always: bool, bound: &mut Vars, found: &mut Vec<Found<
     works
 }
 
-/// Whether an expression is a loop, a reduction or a scan.
+/// Whether an expression is a loop, a reduction, a scan or a sort.
 fn is_work(e: &Ex) -> bool {
     reduces(&e.kind)
-        || matches!(e.kind, Kind::For(..) | Kind::While(..) | Kind::Prim(Prim::Scan(_), ..))
+        || matches!(
+            e.kind,
+            Kind::For(..)
+                | Kind::While(..)
+                | Kind::Prim(
+                    Prim::ReduceSeq | Prim::Scan(_) | Prim::CountingSort | Prim::Sorted,
+                    ..
+                )
+        )
 }
 
 fn has_work(e: &Ex) -> bool {

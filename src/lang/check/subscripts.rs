@@ -68,27 +68,25 @@ impl<'a> Checker<'a> {
         span: Span,
         env: &Env<'a>,
     ) -> Res<Node> {
-        let cuts = self.cuts(&array, subscripts, env)?;
+        // An index that only its use makes negative may stand behind a condition that is false there.
+        for (dimension, subscript) in subscripts.iter().enumerate() {
+            if let Subscript::At(index) = subscript
+                && let Some(back) = below_zero(index)
+            {
+                let place = (dimension, subscripts.len());
+                return Err(self.counted_back(&array, place, back, index.span).into());
+            }
+        }
+        let cuts = self.cuts(subscripts, env);
         self.chosen(array, &cuts.iter().collect::<Vec<_>>(), span, env)
     }
 
-    fn cuts(
-        &mut self,
-        array: &Node,
-        subscripts: &'a [Subscript],
-        env: &Env<'a>,
-    ) -> Res<Vec<Cut<'a>>> {
-        let cut = |(dimension, subscript): (usize, &'a Subscript)| match subscript {
-            // An index that only its use makes negative may stand behind a condition that is false there.
-            Subscript::At(index) => match below_zero(index) {
-                Some(back) => Err(self
-                    .counted_back(array, (dimension, subscripts.len()), back, index.span)
-                    .into()),
-                None => Ok(Cut::At(self.value(index, env))),
-            },
-            Subscript::Slice(slice) => Ok(Cut::Slice(slice)),
+    fn cuts(&mut self, subscripts: &'a [Subscript], env: &Env<'a>) -> Vec<Cut<'a>> {
+        let cut = |subscript: &'a Subscript| match subscript {
+            Subscript::At(index) => Cut::At(self.value(index, env)),
+            Subscript::Slice(slice) => Cut::Slice(slice),
         };
-        subscripts.iter().enumerate().map(cut).collect()
+        subscripts.iter().map(cut).collect()
     }
 
     fn chosen(&mut self, node: Node, cuts: &[&Cut<'a>], span: Span, env: &Env<'a>) -> Res<Node> {
@@ -189,7 +187,7 @@ impl<'a> Checker<'a> {
         span: Span,
         env: &Env<'a>,
     ) -> Res<Node> {
-        let cuts = self.cuts(&array, subscripts, env)?;
+        let cuts = self.cuts(subscripts, env);
         let (in_item, of_host) = (self.is_in_step(), self.updates_state(&array));
         let mut lets = vec![];
         let array = self.shared(array, "old", &mut lets);
