@@ -76,9 +76,10 @@ fn largest(e: &Ex) -> Option<Ex> {
     found.sort_by_key(|f| std::cmp::Reverse(f.size));
     for group in found.chunk_by(|a, b| a.size == b.size) {
         for (k, f) in group.iter().enumerate() {
-            let same = |o: &&Found| o.e.ty == f.e.ty && comparable(o.e) == comparable(f.e);
-            let others: Vec<_> = group[k + 1..].iter().filter(same).collect();
-            if !others.is_empty() && (f.always || others.iter().any(|o| o.always)) {
+            let this = comparable(f.e);
+            let same = |o: &&Found| o.e.ty == f.e.ty && comparable(o.e) == this;
+            let mut others = group[k + 1..].iter().filter(same).peekable();
+            if others.peek().is_some() && (f.always || others.any(|o| o.always)) {
                 return Some(f.e.clone());
             }
         }

@@ -138,7 +138,7 @@ impl Elements<'_> {
                 continue;
             }
             let counter = [(&f.params[k], &args[k])];
-            let repeated = repeated(i, &args[k], &array, &whole, self.env, self.fresh);
+            let repeated = self.repeated(i, &args[k], &array, &whole);
             let Some(all) = Ex::map_of(whole, counter, self.fresh) else { continue };
             let Ty::Array(n, _) = &all.ty else { continue };
             let (ty, span) = (Ty::array(n, &element.ty), element.span);
@@ -149,6 +149,36 @@ impl Elements<'_> {
             args.push(repeated.unwrap_or(Ex::new(gathered, ty, span)));
             done.push(element.kind);
         }
+    }
+
+    /// Returns the rows of an array at the places `at` for all numbers `i` of `counter`, if they are its first rows, each several times
+    /// in turn (`i / r`) or all of them several times (`i % r`): a view. `None` if they are not, or if a place may be outside.
+    fn repeated(&mut self, i: Var, counter: &Ex, array: &Ex, at: &Ex) -> Option<Ex> {
+        let (Kind::Op(op, sides), n) = (&at.kind, counter.length()?) else { return None };
+        let [of, by] = sides.as_slice() else { return None };
+        let (times, by) = (multiple(of, i)?, size_of(by)?);
+        if !matches!(&at.ty, Ty::Scalar(t) if t.bytes() >= 4) {
+            return None;
+        }
+        let value = |s: &Size| s.eval(self.env).ok().filter(|n| *n > 0);
+        // Neither the product nor the counter leaves its type.
+        value(&n.mul(&times)).filter(|n| i32::try_from(*n).is_ok())?;
+        let (rows, each) = match op {
+            ScalarOp::Div => {
+                let each = by.div(&times);
+                (n.div(&each), each)
+            }
+            ScalarOp::Rem if times.as_constant() == Some(1) => (by.clone(), n.div(&by)),
+            _ => return None,
+        };
+        value(&each)?;
+        value(&rows)?;
+        let first = self.first(&rows, array.clone())?;
+        if *op == ScalarOp::Rem {
+            return first.replicate(&each).join();
+        }
+        let row = named(&first.element_type()?, self.fresh);
+        Ex::map_of(row.value(at.span).replicate(&each), [(&row, &first)], self.fresh)?.join()
     }
 
     /// Returns the first `n` elements of an array; `None` if it may have fewer.
@@ -200,47 +230,6 @@ impl Elements<'_> {
             *p = name;
         }
     }
-}
-
-/// Returns the rows of an array at the places `at` for all numbers `i` of `counter`, if they are its first rows, each several times
-/// in turn (`i / r`) or all of them several times (`i % r`): a view. `None` if they are not, or if a place may be outside.
-fn repeated(
-    i: Var,
-    counter: &Ex,
-    array: &Ex,
-    at: &Ex,
-    env: &SizeEnv,
-    fresh: &mut dyn FnMut() -> Var,
-) -> Option<Ex> {
-    let (Kind::Op(op, sides), n) = (&at.kind, counter.length()?) else { return None };
-    let [of, by] = sides.as_slice() else { return None };
-    let (times, by) = (multiple(of, i)?, size_of(by)?);
-    if !matches!(&at.ty, Ty::Scalar(t) if t.bytes() >= 4) {
-        return None;
-    }
-    let value = |s: &Size| s.eval(env).ok().filter(|n| *n > 0);
-    // Neither the product nor the counter leaves its type.
-    value(&n.mul(&times)).filter(|n| i32::try_from(*n).is_ok())?;
-    let (rows, each) = match op {
-        ScalarOp::Div => {
-            let each = by.div(&times);
-            (n.div(&each), each)
-        }
-        ScalarOp::Rem if times.as_constant() == Some(1) => (by.clone(), n.div(&by)),
-        _ => return None,
-    };
-    value(&each)?;
-    let len = array.length()?;
-    let first = match value(&rows)? {
-        _ if *len == rows => array.clone(),
-        count if count <= value(len)? => array.clone().take(&rows)?,
-        _ => return None,
-    };
-    if *op == ScalarOp::Rem {
-        return first.replicate(&each).join();
-    }
-    let row = named(&first.element_type()?, fresh);
-    Ex::map_of(row.value(at.span).replicate(&each), [(&row, &first)], fresh)?.join()
 }
 
 /// Returns the factor of a variable in an expression that is a multiple of it.

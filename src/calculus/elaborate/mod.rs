@@ -99,7 +99,7 @@ pub struct Program {
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
     /// results in parts, with contractions as products, with reductions in front of branches, with products in nests of their own, with histograms of
     /// elements in place of rows, with counting sorts by digits, with loops and irregular operations outside of maps, with results of the same rows side by side, with cheap arrays computed for each use, with the scalars of rows in arrays, with what is made of states behind scans, with functions of columns as functions of rows,
-    /// with the stages of large elements apart.
+    /// with the stages of large elements apart, with the outer maps of deep nests together.
     pub others: Vec<Term>,
     /// Terms that differ from it by rounding only, such as sums in another order. If there are any, they are a relaxed
     /// program's other forms in place of `others`: each of them is made like one of these.

@@ -47,21 +47,7 @@ pub(super) fn runs_ahead(program: &Program) -> bool {
     program.ahead && program.control.contains(&ir::Control::While)
 }
 
-/// Whether a kernel is launched in a loop that a check ends.
+/// Whether a kernel is launched in a loop that a check ends: one without a counter.
 pub(super) fn is_checked(program: &Program, k: &Kernel) -> bool {
-    let mut open = vec![];
-    for c in &program.control {
-        match c {
-            ir::Control::Launch(i) if program.kernels[*i].name == k.name => {
-                return open.contains(&true);
-            }
-            ir::Control::Repeat(..) => open.push(false),
-            ir::Control::While => open.push(true),
-            ir::Control::End => {
-                open.pop();
-            }
-            ir::Control::Launch(_) | ir::Control::Check(_) | ir::Control::Swap(..) => {}
-        }
-    }
-    false
+    counters(program, k).contains(&None)
 }

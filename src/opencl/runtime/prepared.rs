@@ -1,7 +1,7 @@
 //! Plans with their buffers: checks, uploads, runs, times and fetches.
 
 use super::error::driver;
-use super::walk::{GOES_ON, What};
+use super::walk::{BEFORE_LOOP, What};
 use super::{Built, Bytes, DeviceArray, Runtime, steps};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
@@ -329,8 +329,8 @@ impl Runtime {
                     }
                 }
                 Role::GoesOn => {
-                    let buffer = self.allocate(GOES_ON.len())?;
-                    self.write(&buffer, &GOES_ON)?;
+                    let buffer = self.allocate(BEFORE_LOOP.len())?;
+                    self.write(&buffer, &BEFORE_LOOP)?;
                     buffer
                 }
                 Role::Temp | Role::Output(_) | Role::Faults => {

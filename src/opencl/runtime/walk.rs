@@ -7,7 +7,7 @@
 
 use super::error::driver;
 use super::prepared::Prepared;
-use super::{Built, Runtime};
+use super::{Built, Bytes, Runtime};
 use crate::device::DeviceKind;
 use crate::diag::Result;
 use crate::opencl::plan::{Arg, Control, Launch, Role};
@@ -17,12 +17,13 @@ use std::borrow::Borrow;
 use std::mem;
 
 /// Contents of a buffer of [`Role::GoesOn`] before a loop: 1 and 0, as the device stores integers.
-pub(super) const GOES_ON: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0];
+pub(super) const BEFORE_LOOP: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0];
 
 /// Iterations of a loop that are launched at first before a check is read.
 const AT_FIRST: usize = 2;
 
-/// How many launches take as long as reading a check: 25 us and 4.4 us on an H200.
+/// How many launches take about as long as reading a check. Estimated from the times of loops on an H200, where a launch takes
+/// 4.4 us; not measured by itself.
 const LAUNCHES_OF_READ: usize = 6;
 
 /// Returns the most iterations that are launched ahead on a device. The work of those that are too many is a launch
@@ -75,6 +76,46 @@ struct Ahead {
 }
 
 impl Ahead {
+    /// Returns what a loop with this body begins with. `None` if it has a loop with checks inside, which would use the same buffer.
+    fn of(body: &[Control]) -> Option<Ahead> {
+        let launches = 1 + body.iter().filter(|step| matches!(step, Control::Launch(_))).count();
+        let alone = !body.contains(&Control::Repeat(None));
+        alone.then(|| Ahead { passed: 0, batch: AT_FIRST, launches, unread: vec![] })
+    }
+
+    /// Launches the kernel that counts the last of the unread checks, and reads the count if it is time. Returns the check that ended
+    /// the loop, as it is in [`Ahead::unread`]; `None` as far as the loop goes on.
+    fn check(
+        &mut self,
+        rt: &Runtime,
+        flag: &Bytes,
+        goes_on: &Bytes,
+        launch: &mut dyn FnMut(What<'_>, bool) -> Result<()>,
+    ) -> Result<Option<(usize, Vec<usize>)>> {
+        let kernel = rt.step_kernel()?;
+        for (i, buffer) in [(0, flag), (1, goes_on)] {
+            // SAFETY: the argument is a `cl_mem`, kept alive in `Prepared::buffers`.
+            unsafe { kernel.set_arg(i, &buffer.get()) }
+                .map_err(|e| driver(e, "checking a loop"))?;
+        }
+        let reads = self.unread.len() >= self.batch;
+        launch(What::Step(kernel), reads)?;
+        if !reads {
+            return Ok(None);
+        }
+        let mut words = [0u8; BEFORE_LOOP.len()];
+        rt.read(goes_on, &mut words)?;
+        let count = i32::from_ne_bytes([words[4], words[5], words[6], words[7]]);
+        let passed = usize::try_from(count).unwrap_or(0);
+        let new = passed.saturating_sub(self.passed);
+        let ended = mem::take(&mut self.unread).into_iter().nth(new);
+        self.pass(passed, rt.iterations_ahead);
+        if ended.is_some() {
+            rt.write(goes_on, &BEFORE_LOOP)?;
+        }
+        Ok(ended)
+    }
+
     /// Takes the number of checks that were passed in all, and chooses how many are read at a time. If a loop ends after `n`
     /// more iterations, `b` at a time take `n / b` reads and `b / 2` iterations too many. Their sum is least for `b` as below; a loop is
     /// expected to go on as long as it has gone.
@@ -96,6 +137,8 @@ impl<B: Borrow<Built>> Prepared<B> {
         let mut place: Vec<usize> = (0..self.buffers.len()).collect();
         let mut swapped = false;
         let mut open: Vec<Loop> = vec![];
+        let goes_on = self.plan().buffers.iter().position(|b| b.role == Role::GoesOn);
+        let goes_on = goes_on.filter(|_| rt.iterations_ahead > 1).map(|b| &*self.buffers[b]);
         let mut at = 0;
         while let Some(step) = self.steps.get(at) {
             at += 1;
@@ -110,56 +153,30 @@ impl<B: Borrow<Built>> Prepared<B> {
                 }
                 Control::Repeat(Some(0)) => at = self.end_of(at),
                 Control::Repeat(left) => {
-                    let launches = 1 + self.launches_of(at);
-                    let ahead = (left.is_none() && self.may_run_ahead(rt, at)).then(|| Ahead {
-                        launches,
-                        passed: 0,
-                        batch: AT_FIRST,
-                        unread: vec![],
-                    });
+                    let ahead = goes_on.filter(|_| left.is_none());
+                    let ahead = ahead.and_then(|_| Ahead::of(&self.steps[at..self.end_of(at)]));
                     open.push(Loop { begin: at, left, number: 0, ahead });
                 }
                 // `prepare` leaves none of these.
                 Control::RepeatGiven { .. } => at = self.end_of(at),
                 Control::Check(b) => {
                     let flag = &self.buffers[place[b]];
-                    if let (Some(ahead), Some(goes_on)) = (
-                        open.last_mut().and_then(|l| l.ahead.as_mut()),
-                        self.plan().buffers.iter().position(|b| b.role == Role::GoesOn),
-                    ) {
-                        ahead.unread.push((at, place.clone()));
-                        let reads = ahead.unread.len() >= ahead.batch;
-                        let kernel = rt.step_kernel()?;
-                        let goes_on = &self.buffers[goes_on];
-                        for (i, buffer) in [(0, flag), (1, goes_on)] {
-                            // SAFETY: the argument is a `cl_mem`, kept alive in `Prepared::buffers`.
-                            unsafe { kernel.set_arg(i, &buffer.get()) }
-                                .map_err(|e| driver(e, "checking a loop"))?;
+                    let ahead = open.last_mut().and_then(|l| l.ahead.as_mut());
+                    let left = match (ahead, goes_on) {
+                        (Some(ahead), Some(goes_on)) => {
+                            ahead.unread.push((at, place.clone()));
+                            ahead.check(rt, flag, goes_on, launch)?
                         }
-                        launch(What::Step(kernel), reads)?;
-                        if !reads {
-                            continue;
+                        _ => {
+                            let mut value = [0u8; 1];
+                            rt.read(flag, &mut value)?;
+                            (value == [0]).then(|| (at, place.clone()))
                         }
-                        let mut words = [0u8; GOES_ON.len()];
-                        rt.read(goes_on, &mut words)?;
-                        let count = i32::from_ne_bytes([words[4], words[5], words[6], words[7]]);
-                        let passed = usize::try_from(count).unwrap_or(0);
-                        let unread = mem::take(&mut ahead.unread);
-                        let new = passed.saturating_sub(ahead.passed);
-                        ahead.pass(passed, rt.iterations_ahead);
-                        if let Some((of_check, then)) = unread.into_iter().nth(new) {
-                            rt.write(goes_on, &GOES_ON)?;
-                            place = then;
-                            open.pop();
-                            at = self.end_of(of_check);
-                        }
-                        continue;
-                    }
-                    let mut value = [0u8; 1];
-                    rt.read(flag, &mut value)?;
-                    if value == [0] {
+                    };
+                    if let Some((of_check, then)) = left {
+                        place = then;
                         open.pop();
-                        at = self.end_of(at);
+                        at = self.end_of(of_check);
                     }
                 }
                 Control::Swap(a, b) => {
@@ -185,21 +202,6 @@ impl<B: Borrow<Built>> Prepared<B> {
     /// Returns whether a launch has work-items.
     fn has_work(&self, k: usize) -> bool {
         !self.plan().launches[k].global.contains(&0)
-    }
-
-    /// Returns whether iterations of the loop whose body begins at a step may be launched before its checks are read. The
-    /// checks of a loop inside it would use the same buffer.
-    fn may_run_ahead(&self, rt: &Runtime, begin: usize) -> bool {
-        let body = &self.steps[begin..self.end_of(begin)];
-        rt.iterations_ahead > 1
-            && self.plan().buffers.iter().any(|b| b.role == Role::GoesOn)
-            && !body.contains(&Control::Repeat(None))
-    }
-
-    /// Returns the number of launches in the body of a loop.
-    fn launches_of(&self, begin: usize) -> usize {
-        let body = &self.steps[begin..self.end_of(begin)];
-        body.iter().filter(|step| matches!(step, Control::Launch(_))).count()
     }
 
     /// Returns whether the launch before the step `at` may be the last: a check may end a loop, and a loop may be empty.
