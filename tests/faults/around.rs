@@ -51,6 +51,14 @@ fn too_little_memory_ends_in_order() {
             assert!(out.status.success() || megabytes == 60 || args == ["devices"], "{args:?}");
         }
     }
+    // Memory runs out somewhere between loading the program and ranking its candidates.
+    for megabytes in (100..=160).step_by(6) {
+        let args = ["optimize", "programs/asum.pat", "--size=n=1Mi", "--device=none"];
+        let out = limited(megabytes).args(args).output().expect("it starts");
+        fails_in_order(&out);
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() || said.contains("E0709"), "{megabytes}: {said}");
+    }
 }
 
 /// A read-only folder with a store in it.
