@@ -153,7 +153,7 @@ impl Generator<'_> {
         for k in 0..program.kernels.len() {
             self.resolved.apply(&mut program, k, passes::resolve);
         }
-        passes::begin(&mut program, &mut host);
+        passes::begin(&mut program, device, &mut host);
         for k in 0..program.kernels.len() {
             self.completed.apply(&mut program, k, |kernel| {
                 let mut fresh = Fresh::after(kernel, &host.reserved);

@@ -11,6 +11,7 @@ mod extraction;
 mod fragments;
 mod histograms;
 mod in_place;
+mod layout;
 mod listings;
 mod oclgrind;
 mod patterns;

@@ -16,6 +16,7 @@ mod forward_copies;
 mod guards;
 mod hoist_gathers;
 mod in_place;
+mod layout;
 mod licm;
 mod lifetimes;
 mod load_reuse;
@@ -45,7 +46,7 @@ pub fn resolve(k: &mut Kernel) {
 
 /// Runs the passes that take what kernels share into account, before each kernel is completed. `host` gives names for what
 /// belongs to the host. The guards are resolved.
-pub fn begin(program: &mut Program, host: &mut Fresh) {
+pub fn begin(program: &mut Program, device: &DeviceLimits, host: &mut Fresh) {
     counted::loops(program, host);
     passed_on::states(program);
     state_copies::states(program);
@@ -53,6 +54,10 @@ pub fn begin(program: &mut Program, host: &mut Fresh) {
     forward_copies::to_results(program);
     stored_twice::by_makers(program, &host.reserved);
     dead_stores::remove(program);
+    // Work-items of a CPU have caches of their own, in which a row stays.
+    if device.access_bytes > 0 {
+        layout::of_temporaries(program);
+    }
 }
 
 /// Completes and improves one kernel. `relaxed` says that floating-point operations may be reassociated.

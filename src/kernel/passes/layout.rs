@@ -1,0 +1,199 @@
+//! Temporaries whose layout follows the work-items.
+//!
+//! If each work-item computes a short row, such as the populations of a cell of a lattice, the elements of a temporary that
+//! neighbouring work-items access at the same time lie a row apart, so that each access moves a whole sector of memory for
+//! one element. No one but the kernels sees a temporary: with the elements of all rows at the same place beside each other, the accesses of
+//! neighbours are neighbours.
+
+use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::walk::{rebuild, rebuilt};
+use crate::kernel::ir::{Block, BufferRole, Control, Expr, LoopKind, Mem, Program, Stmt};
+
+/// Fewest rows of a temporary that is turned: fewer do not fill the work-items of a device.
+const ROWS: i64 = 1024;
+
+/// Longest rows that are turned, in bytes: a line of a cache. Work-items go through longer rows step by step, with accesses of vectors.
+const LINE: usize = 128;
+
+/// Rows of at most so many bytes, in whole pairs of scalars, are accessed by one or two vectors, which move no more than they need.
+const VECTORS: usize = 32;
+
+/// Turns the temporaries that work-items access row by row.
+pub fn of_temporaries(p: &mut Program) {
+    for b in 0..p.buffers.len() {
+        if let Some(length) = row(p, b) {
+            let rows = i64::try_from(p.buffers[b].array.len).unwrap_or(0) / length;
+            let turned = |i: &Index| {
+                let (row, place) = i.div_mod(length);
+                place.times(rows).add(&row)
+            };
+            p.kernels.iter_mut().for_each(|k| place(&mut k.body, Mem::Global(b), &turned));
+        }
+    }
+}
+
+/// An access to a temporary.
+struct Access {
+    kernel: usize,
+    index: Index,
+    width: usize,
+    /// The number of the work-item in the innermost parallel loop around the access.
+    item: Option<u32>,
+    /// The counters of the sequential loops around it.
+    counters: Vec<u32>,
+}
+
+/// Returns the length of the rows of a temporary that is to be turned.
+fn row(p: &Program, b: usize) -> Option<i64> {
+    let array = &p.buffers[b].array;
+    let named = p.control.iter().any(|c| match c {
+        Control::Check(x) => *x == b,
+        Control::Swap(x, y) => *x == b || *y == b,
+        Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => false,
+    });
+    if p.buffers[b].role != BufferRole::Temp || named {
+        return None;
+    }
+    let mut all = Some(vec![]);
+    for (k, kernel) in p.kernels.iter().enumerate() {
+        accesses(&kernel.body, Mem::Global(b), k, &mut (None, vec![]), &mut all);
+    }
+    let all = all?;
+    let distance = |a: &Access| Some(a.index.linear_in(a.item?)?.0.abs());
+    let mut distances = all.iter().filter_map(distance).filter(|d| *d != 0);
+    let length = distances.next().filter(|d| *d > 1 && distances.all(|other| other == *d))?;
+    let len = i64::try_from(array.len).ok()?;
+    let bytes = usize::try_from(length).ok()?.saturating_mul(array.scalar.bytes());
+    let vectors = bytes <= VECTORS && bytes % (2 * array.scalar.bytes()) == 0;
+    let fits = bytes <= LINE && len % length == 0 && len / length >= ROWS && !vectors;
+    (fits && all.iter().all(|a| a.width == 1 && splits(a, length)) && !gathers_rows(&all, length))
+        .then_some(length)
+}
+
+/// Whether an index is one of a row and a place in it, without divisions that it does not have already.
+fn splits(a: &Access, length: i64) -> bool {
+    let (row, place) = a.index.div_mod(length);
+    a.index.has_division() || !row.has_division() && !place.has_division()
+}
+
+/// Whether a work-item reads several elements of a row that data decide: they are better beside each other.
+fn gathers_rows(all: &[Access], length: i64) -> bool {
+    let mut seen: Vec<(usize, Index, Index)> = vec![];
+    for a in all.iter().filter(|a| a.index.has_data()) {
+        let (row, place) = a.index.div_mod(length);
+        let walks = a.counters.iter().any(|c| place.mentions(*c) && !row.mentions(*c));
+        let meets = |(k, r, e): &(usize, Index, Index)| *k == a.kernel && *r == row && *e != place;
+        if walks || seen.iter().any(meets) {
+            return true;
+        }
+        seen.push((a.kernel, row, place));
+    }
+    false
+}
+
+/// Collects the accesses to a memory; `None` if there are atomic ones. `around` has the work-item and the counters.
+fn accesses(
+    block: &Block,
+    of: Mem,
+    kernel: usize,
+    around: &mut (Option<u32>, Vec<u32>),
+    out: &mut Option<Vec<Access>>,
+) {
+    for s in block {
+        let access = |index: &Index, width: usize| Access {
+            kernel,
+            index: index.clone(),
+            width,
+            item: around.0,
+            counters: around.1.clone(),
+        };
+        if let Stmt::Atomic(_, m, ..) = s
+            && *m == of
+        {
+            *out = None;
+        }
+        let Some(found) = out else { return };
+        if let Stmt::Store(m, i, e) = s
+            && *m == of
+        {
+            found.push(access(i, e.ty().width));
+        }
+        s.exprs(&mut |e| {
+            e.visit(&mut |e| {
+                if let Expr::Load(m, t, i) = e
+                    && *m == of
+                {
+                    found.push(access(i, t.width));
+                }
+            });
+        });
+        let (item, counters) = (around.0, around.1.len());
+        match s {
+            Stmt::Loop {
+                kind: LoopKind::Glb(0) | LoopKind::Lcl(0) | LoopKind::Lane, var, ..
+            } => {
+                around.0 = Some(var.id);
+            }
+            Stmt::Loop { kind: LoopKind::Seq, var: Var { id, .. }, .. } => around.1.push(*id),
+            _ => {}
+        }
+        s.blocks().into_iter().for_each(|b| accesses(b, of, kernel, around, out));
+        around.0 = item;
+        around.1.truncate(counters);
+    }
+}
+
+/// Moves every access to a memory to another place.
+fn place(block: &mut Block, of: Mem, to: &dyn Fn(&Index) -> Index) {
+    fn moved(e: &Expr, of: Mem, to: &dyn Fn(&Index) -> Index) -> Expr {
+        match rebuilt(e, &mut |e, _| moved(e, of, to)) {
+            Expr::Load(m, t, i) if m == of => Expr::Load(m, t, to(&i)),
+            e => e,
+        }
+    }
+    for s in block {
+        rebuild(s, &mut |e| moved(e, of, to));
+        if let Stmt::Store(m, i, _) = s
+            && *m == of
+        {
+            *i = to(i);
+        }
+        s.blocks_mut().into_iter().for_each(|b| place(b, of, to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+    use crate::kernel::options::DeviceLimits;
+
+    /// The code of two kernels: one stores three elements in each work-item, one reads them as `then` says.
+    fn code(then: &str, access_bytes: usize) -> String {
+        let makes = "mapGlb 0 (mapSeq (\\x -> x * 0.5) . replicate 3)";
+        let text = format!("{then} . {makes} . X");
+        let term = term(&text, &[("X", "[4000]f32"), ("I", "[4000]i32")]);
+        let mut options = options();
+        options.device = DeviceLimits { access_bytes, ..options.device };
+        let program = lower(&term, &SizeEnv::default(), &options).expect("lowers");
+        program.kernels.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn rows_of_work_items_are_turned() {
+        let sums = "mapGlb 0 (reduceSeq (+) 0.0)";
+        assert!(code(sums, 16).contains("global2[i0 + 4000 * "), "{}", code(sums, 16));
+        assert!(code(sums, 0).contains("global2[3 * i0 + "), "{}", code(sums, 0));
+    }
+
+    #[test]
+    fn rows_that_neighbours_share_stay() {
+        // Neighbouring work-items read neighbouring elements of a row.
+        let flat = "mapGlb 0 (\\x -> x + 1.0) . join";
+        assert!(code(flat, 16).contains("global2[i0]"), "{}", code(flat, 16));
+        // Each work-item reads a row that data decide.
+        let rows = "mapGlb 0 (reduceSeq (+) 0.0 . index) . distl . fork id I";
+        assert!(!code(&rows, 16).contains("4000 * "), "{}", code(&rows, 16));
+    }
+}
