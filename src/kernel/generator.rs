@@ -148,7 +148,27 @@ impl Generator<'_> {
     /// generated for a pattern yet ([`Code::NotYetCompiled`]), when the term exceeds a limit
     /// ([`Code::KernelLimit`]), or when a kernel cannot be proved safe ([`Code::Unproved`]).
     pub fn lower(&self, term: &Term, env: &SizeEnv) -> Result<Program, Box<Diagnostic>> {
-        let (mut program, mut host, _) = generated(term, env, self.options, false)?;
+        self.lower_counted(term, env).1
+    }
+
+    /// As [`Generator::lower`], with the number of statements that were generated, also if no kernels come of them.
+    pub fn lower_counted(
+        &self,
+        term: &Term,
+        env: &SizeEnv,
+    ) -> (usize, Result<Program, Box<Diagnostic>>) {
+        match generated(term, env, self.options, false) {
+            Ok((program, host, _)) => {
+                let mut statements = 0;
+                let all = program.kernels.iter().flat_map(|k| &k.body);
+                all.for_each(|s| s.visit(&mut |_| statements += 1));
+                (statements, self.finished(program, host))
+            }
+            Err(d) => (0, Err(d)),
+        }
+    }
+
+    fn finished(&self, mut program: Program, mut host: Fresh) -> Result<Program, Box<Diagnostic>> {
         let Options { device, relaxed, .. } = self.options;
         for k in 0..program.kernels.len() {
             self.resolved.apply(&mut program, k, passes::resolve);

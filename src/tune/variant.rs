@@ -76,9 +76,19 @@ impl Variant {
         generator: &Generator<'_>,
         model: &CostModel,
     ) -> Result<Variant, Box<Diagnostic>> {
-        let program = generator.lower(term, env)?;
-        let (prediction, kernels) = predicted(&program, model);
-        let plan = opencl::print::print(&program);
+        Variant::of(&generator.lower(term, env)?, term, env, skeleton, model)
+    }
+
+    /// Predicts the time of the kernels of a term.
+    fn of(
+        program: &kernel::ir::Program,
+        term: &Term,
+        env: &SizeEnv,
+        skeleton: &str,
+        model: &CostModel,
+    ) -> Result<Variant, Box<Diagnostic>> {
+        let (prediction, kernels) = predicted(program, model);
+        let plan = opencl::print::print(program);
         Ok(Variant {
             term: term.clone(),
             compact: None,
@@ -162,7 +172,7 @@ pub struct Pool<'a> {
     too_large: HashSet<usize>,
     /// The candidates that were looked at, in order, with their kernels if they have any.
     made: Vec<(usize, Option<Vec<Kernel>>)>,
-    /// Bytes of kernel text that were generated for drawn candidates; one without kernels counts as much as the average.
+    /// Statements that were generated for drawn candidates, also if no kernels came of them.
     written: usize,
     /// Bytes of kernel text after which no further candidates are drawn.
     most_written: usize,
@@ -373,18 +383,21 @@ impl<'a> Pool<'a> {
         let firsts: Vec<&Candidate> =
             self.candidates.iter().filter(|c| skeletons.insert(&c.skeleton)).collect();
         self.joiner.introduce(&firsts, self.dims);
+        let mut written = 0;
         for round in 0.. {
             let Some(alone) = self.joiner.alone(round, &self.values, self.dims) else { break };
             let (generator, model) = (&self.generator, self.model);
             for share in alone.chunks(CHUNK_OF_STAGES) {
-                if !go_on() {
+                if !go_on() || written >= MOST_WRITTEN {
                     self.spent += begun.elapsed();
                     return;
                 }
                 let made = on_all_cores(share, |a| {
-                    Some(predicted(&generator.lower(&a.term, &a.env).ok()?, model).1)
+                    let (statements, made) = generator.lower_counted(&a.term, &a.env);
+                    (statements, made.ok().map(|program| predicted(&program, model).1))
                 });
-                for (alone, kernels) in share.iter().zip(made) {
+                for (alone, (statements, kernels)) in share.iter().zip(made) {
+                    written += statements;
                     let us = kernels.as_ref().map(|kernels| kernels.iter().map(|k| k.us).sum());
                     self.joiner.timed(alone, us);
                     self.stages.push((alone.clone(), kernels));
@@ -485,11 +498,11 @@ impl<'a> Pool<'a> {
         self.take_up_to(usize::MAX, numbers, go_on)
     }
 
-    /// As [`Pool::take`], until this many bytes of kernel text were generated; then the next ones may be taken later. Kernels of
+    /// As [`Pool::take`], until this many statements were generated; then the next ones may be taken later. Kernels of
     /// long programs take long to generate, and their stages are joined anyway.
     fn take_up_to(
         &mut self,
-        bytes: usize,
+        most: usize,
         numbers: &[usize],
         go_on: &dyn Fn() -> bool,
     ) -> Vec<(usize, Variant)> {
@@ -499,7 +512,7 @@ impl<'a> Pool<'a> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut out = vec![];
         for share in fresh.chunks(CHUNK * cores) {
-            if !go_on() || self.written >= bytes {
+            if !go_on() || self.written >= most {
                 for i in share {
                     self.seen.remove(i);
                 }
@@ -507,17 +520,20 @@ impl<'a> Pool<'a> {
             }
             let lower = |i: &usize| {
                 let c = &candidates[*i];
-                Variant::new(&c.term, &c.env, &c.skeleton, generator, model)
+                let (statements, made) = generator.lower_counted(&c.term, &c.env);
+                (
+                    statements,
+                    made.and_then(|p| Variant::of(&p, &c.term, &c.env, &c.skeleton, model)),
+                )
             };
             let made = on_all_cores(share, lower);
-            for (i, made) in share.iter().zip(made) {
+            for (i, (statements, made)) in share.iter().zip(made) {
                 // Whatever the number of cores, the same candidates are taken.
-                if self.written >= bytes {
+                if self.written >= most {
                     self.seen.remove(i);
                     continue;
                 }
-                let average = self.written / self.made.len().max(1);
-                self.written += made.as_ref().map_or(average, |v| v.plan.source.len());
+                self.written += statements;
                 let known = made.as_ref().ok().map(|v| v.kernels.clone());
                 let times =
                     |kernels: &Vec<Kernel>| kernels.iter().map(|k| k.us).collect::<Vec<_>>();
@@ -567,8 +583,9 @@ fn in_turns(items: Vec<usize>, forms: usize, form: impl Fn(&usize) -> usize) -> 
 const ROUND: usize = 128;
 /// Most candidates of the first round.
 const FIRST_ROUND: usize = 384;
-/// Bytes of kernel text after which rounds draw no further candidates, only those that join or change stages.
-const MOST_WRITTEN: usize = 32 << 20;
+/// Statements after which rounds draw no further candidates, only those that join or change stages, and after which no further
+/// stages are timed by themselves.
+const MOST_WRITTEN: usize = 300_000;
 /// The rounds end after this many whose best prediction was not less than this part of the best before.
 const IN_VAIN: usize = 2;
 const WORTH_ANOTHER: f64 = 0.95;

@@ -199,7 +199,9 @@ fn libraries_stay_where_they_belong() {
                 wrong.push(format!("src/{name} prints"));
             }
         }
-        if code.contains("unsafe ") && !name.starts_with("opencl/runtime") {
+        // `main.rs` says what happens when memory runs out.
+        let may_be_unsafe = name.starts_with("opencl/runtime") || name == "main.rs";
+        if code.contains("unsafe ") && !may_be_unsafe {
             wrong.push(format!("src/{name} has unsafe code"));
         }
     }

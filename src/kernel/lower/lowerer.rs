@@ -131,6 +131,8 @@ pub struct Lowerer {
     pub vector: bool,
     /// Whether the results of the next kernel bypass the caches.
     pub streaming: bool,
+    /// Number of statements of copies that were too long.
+    pub discarded: usize,
     /// Number of copies that the enclosing unrolled loops make of the generated code.
     pub copies: i64,
     /// Arrays of a group of which a work-item reads elements that another work-item computed.
@@ -757,7 +759,10 @@ impl Lowerer {
 
     fn iterations(&mut self, n: i64, unroll: bool, body: Body) -> Step<()> {
         let most = i64::try_from(self.options.unroll).unwrap_or(i64::MAX);
-        if unroll && n.saturating_mul(self.copies) <= most {
+        if unroll
+            && n.saturating_mul(self.copies) <= most
+            && self.discarded <= self.most_discarded()
+        {
             let mark = self.mark();
             match self.on_trial(|done| matches!(done, Ok(true)), |me| me.unrolled(n, body)) {
                 Ok(true) => return Ok(()),
@@ -831,6 +836,12 @@ impl Lowerer {
         self.kernel.workers.truncate(mark.workers);
     }
 
+    /// Statements of copies in vain after which no further loop is unrolled that may stay a loop: in deep nests, each level would try,
+    /// and all levels inside it again.
+    fn most_discarded(&self) -> usize {
+        8 * self.options.unrolled_statements
+    }
+
     /// Emits a loop as copies of its body. Returns `false` without doing so if these have too many statements.
     fn unrolled(&mut self, n: i64, body: Body) -> Step<bool> {
         let was = self.copies;
@@ -844,6 +855,7 @@ impl Lowerer {
                 let copy = me.end();
                 done?;
                 if statements(&copy) > each {
+                    me.discarded += statements(&copy);
                     return Ok(false);
                 }
                 copies.push(copy);

@@ -9,6 +9,8 @@ use crate::kernel::analysis::race::{
     Access, Meet, Phase, Who, accesses, group_numbers, stored, within,
 };
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Scope, Stmt};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 /// Inserts the barriers of a kernel. Where data pass only within warps, a sub-group barrier is
@@ -26,7 +28,8 @@ pub fn insert(k: &mut Kernel, sub_groups: bool) {
         return;
     }
     let same = group_numbers(&k.body);
-    let cx = Cx { same, stored: &stored, crossing: &crossing, sub_groups };
+    let alone = RefCell::default();
+    let cx = Cx { same, stored: &stored, crossing: &crossing, alone: &alone, sub_groups };
     k.body = cx.block(&k.body, &mut Phase::default());
 }
 
@@ -71,7 +74,18 @@ struct Cx<'a> {
     stored: &'a BTreeSet<Mem>,
     /// Those of them through which data may cross between work-items.
     crossing: &'a BTreeSet<Mem>,
+    /// The loops that were looked at alone, by their place in memory. Each loop around one looks at it several times.
+    alone: &'a RefCell<FxHashMap<*const Stmt, Alone>>,
     sub_groups: bool,
+}
+
+/// What a loop needs if nothing is pending before it.
+#[derive(Clone)]
+struct Alone {
+    /// The accesses that an iteration leaves pending for the next.
+    carried: Phase,
+    /// The number of its barriers.
+    barriers: usize,
 }
 
 /// Returns a barrier for these memories and for all pending stores, so that no later access needs
@@ -118,6 +132,15 @@ impl Cx<'_> {
         out
     }
 
+    fn alone(&self, s: &Stmt, find: impl FnOnce() -> Alone) -> Alone {
+        let known = self.alone.borrow().get(&std::ptr::from_ref(s)).cloned();
+        known.unwrap_or_else(|| {
+            let found = find();
+            self.alone.borrow_mut().insert(s, found.clone());
+            found
+        })
+    }
+
     fn stmt(&self, s: &Stmt, since: &mut Phase, out: &mut Block) {
         // A loop is looked at several times, so loops without need of barriers are told apart first.
         if matches!(s, Stmt::Loop { .. } | Stmt::While(..)) && accesses(s, self.crossing).is_empty()
@@ -138,14 +161,17 @@ impl Cx<'_> {
                 let inside = Cx { same: within(&self.same, *kind, var), ..*self };
                 let body = if *kind == LoopKind::Seq {
                     // Each iteration begins with the accesses that the previous one left pending.
-                    let mut carried = Phase::default();
-                    inside.block(body, &mut carried);
-                    carried.iterated(var);
-                    let alone = inside.block(body, &mut carried.clone());
+                    let Alone { carried, barriers } = self.alone(s, || {
+                        let mut carried = Phase::default();
+                        inside.block(body, &mut carried);
+                        carried.iterated(var);
+                        let barriers = all(&inside.block(body, &mut carried.clone()));
+                        Alone { carried, barriers }
+                    });
                     let mut both = since.clone();
                     both.union(&carried);
                     let within = inside.block(body, &mut both);
-                    let body = if all(&within) == all(&alone) {
+                    let body = if all(&within) == barriers {
                         *since = both;
                         within
                     } else {
@@ -179,14 +205,17 @@ impl Cx<'_> {
                     let end = since.clone();
                     (head, self.block(body, since), end)
                 };
-                let mut carried = Phase::default();
-                run(&mut carried);
-                let barriers = |(head, body, _): &(Block, Block, Phase)| all(head) + all(body);
-                let alone = barriers(&run(&mut carried.clone()));
+                let count = |(head, body, _): &(Block, Block, Phase)| all(head) + all(body);
+                let Alone { mut carried, barriers } = self.alone(s, || {
+                    let mut carried = Phase::default();
+                    run(&mut carried);
+                    let barriers = count(&run(&mut carried.clone()));
+                    Alone { carried, barriers }
+                });
                 let mut both = since.clone();
                 both.union(&carried);
                 let mut whole = run(&mut both);
-                if barriers(&whole) != alone {
+                if count(&whole) != barriers {
                     out.push(fence(since, BTreeSet::new(), Scope::Group));
                     whole = run(&mut carried);
                 }

@@ -5,9 +5,11 @@
 //! one element. No one but the kernels sees a temporary: with the elements of all rows at the same place beside each other, the accesses of
 //! neighbours are neighbours.
 
+use super::forward_copies::names;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::{rebuild, rebuilt};
-use crate::kernel::ir::{Block, BufferRole, Control, Expr, LoopKind, Mem, Program, Stmt};
+use crate::kernel::ir::{Block, BufferRole, Expr, LoopKind, Mem, Program, Stmt};
+use std::collections::BTreeMap;
 
 /// Fewest rows of a temporary that is turned: fewer do not fill the work-items of a device.
 const ROWS: i64 = 1024;
@@ -20,8 +22,12 @@ const VECTORS: usize = 32;
 
 /// Turns the temporaries that work-items access row by row.
 pub fn of_temporaries(p: &mut Program) {
-    for b in 0..p.buffers.len() {
-        if let Some(length) = row(p, b) {
+    let mut all = Accesses::new();
+    for (k, kernel) in p.kernels.iter().enumerate() {
+        accesses(&kernel.body, k, &mut (None, vec![]), &mut all);
+    }
+    for (b, all) in all {
+        if let Some(length) = row(p, b, &all) {
             let rows = i64::try_from(p.buffers[b].array.len).unwrap_or(0) / length;
             let turned = |i: &Index| {
                 let (row, place) = i.div_mod(length);
@@ -31,6 +37,9 @@ pub fn of_temporaries(p: &mut Program) {
         }
     }
 }
+
+/// The accesses to each global buffer. Of an atomic one, the width is 0.
+type Accesses = BTreeMap<usize, Vec<Access>>;
 
 /// An access to a temporary.
 struct Access {
@@ -44,21 +53,11 @@ struct Access {
 }
 
 /// Returns the length of the rows of a temporary that is to be turned.
-fn row(p: &Program, b: usize) -> Option<i64> {
+fn row(p: &Program, b: usize, all: &[Access]) -> Option<i64> {
     let array = &p.buffers[b].array;
-    let named = p.control.iter().any(|c| match c {
-        Control::Check(x) => *x == b,
-        Control::Swap(x, y) => *x == b || *y == b,
-        Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => false,
-    });
-    if p.buffers[b].role != BufferRole::Temp || named {
+    if p.buffers[b].role != BufferRole::Temp || names(&p.control, b) > 0 {
         return None;
     }
-    let mut all = Some(vec![]);
-    for (k, kernel) in p.kernels.iter().enumerate() {
-        accesses(&kernel.body, Mem::Global(b), k, &mut (None, vec![]), &mut all);
-    }
-    let all = all?;
     let distance = |a: &Access| Some(a.index.linear_in(a.item?)?.0.abs());
     let mut distances = all.iter().filter_map(distance).filter(|d| *d != 0);
     let length = distances.next().filter(|d| *d > 1 && distances.all(|other| other == *d))?;
@@ -66,7 +65,7 @@ fn row(p: &Program, b: usize) -> Option<i64> {
     let bytes = usize::try_from(length).ok()?.saturating_mul(array.scalar.bytes());
     let vectors = bytes <= VECTORS && bytes % (2 * array.scalar.bytes()) == 0;
     let fits = bytes <= LINE && len % length == 0 && len / length >= ROWS && !vectors;
-    (fits && all.iter().all(|a| a.width == 1 && splits(a, length)) && !gathers_rows(&all, length))
+    (fits && all.iter().all(|a| a.width == 1 && splits(a, length)) && !gathers_rows(all, length))
         .then_some(length)
 }
 
@@ -91,39 +90,33 @@ fn gathers_rows(all: &[Access], length: i64) -> bool {
     false
 }
 
-/// Collects the accesses to a memory; `None` if there are atomic ones. `around` has the work-item and the counters.
+/// Collects the accesses to global memory. `around` has the work-item and the counters.
 fn accesses(
     block: &Block,
-    of: Mem,
     kernel: usize,
     around: &mut (Option<u32>, Vec<u32>),
-    out: &mut Option<Vec<Access>>,
+    out: &mut Accesses,
 ) {
     for s in block {
-        let access = |index: &Index, width: usize| Access {
-            kernel,
-            index: index.clone(),
-            width,
-            item: around.0,
-            counters: around.1.clone(),
+        let mut access = |m: &Mem, index: &Index, width: usize| {
+            let Mem::Global(b) = m else { return };
+            out.entry(*b).or_default().push(Access {
+                kernel,
+                index: index.clone(),
+                width,
+                item: around.0,
+                counters: around.1.clone(),
+            });
         };
-        if let Stmt::Atomic(_, m, ..) = s
-            && *m == of
-        {
-            *out = None;
-        }
-        let Some(found) = out else { return };
-        if let Stmt::Store(m, i, e) = s
-            && *m == of
-        {
-            found.push(access(i, e.ty().width));
+        match s {
+            Stmt::Atomic(_, m, i, _) => access(m, i, 0),
+            Stmt::Store(m, i, e) => access(m, i, e.ty().width),
+            _ => {}
         }
         s.exprs(&mut |e| {
             e.visit(&mut |e| {
-                if let Expr::Load(m, t, i) = e
-                    && *m == of
-                {
-                    found.push(access(i, t.width));
+                if let Expr::Load(m, t, i) = e {
+                    access(m, i, t.width);
                 }
             });
         });
@@ -137,7 +130,7 @@ fn accesses(
             Stmt::Loop { kind: LoopKind::Seq, var: Var { id, .. }, .. } => around.1.push(*id),
             _ => {}
         }
-        s.blocks().into_iter().for_each(|b| accesses(b, of, kernel, around, out));
+        s.blocks().into_iter().for_each(|b| accesses(b, kernel, around, out));
         around.0 = item;
         around.1.truncate(counters);
     }

@@ -112,6 +112,10 @@ fn in_loops(p: &Program, life: &mut BTreeMap<usize, (usize, usize)>) -> BTreeSet
     named
 }
 
+/// Most statements that are looked at to find which arrays can be merged: each attempt looks at the whole kernel. Copies of an
+/// unrolled loop may have hundreds of arrays.
+const LOOKED_AT: usize = 200_000;
+
 /// Merges arrays of a work-group that are never needed at the same time, if that adds no barrier.
 /// `sub_groups` is that of [`barrier::insert`], which runs afterwards.
 pub fn locals(k: &mut Kernel, sub_groups: bool) {
@@ -121,6 +125,9 @@ pub fn locals(k: &mut Kernel, sub_groups: bool) {
     // Arrays that others may share, and the last section that needs each of them.
     let mut homes: Vec<(usize, usize)> = vec![];
     let mut least = None;
+    let mut size = 1;
+    k.body.iter().for_each(|s| s.visit(&mut |_| size += 1));
+    let mut attempts = LOOKED_AT / size;
     for a in order {
         let (first, last) = life[&a];
         let len = k.locals[a].len;
@@ -136,6 +143,7 @@ pub fn locals(k: &mut Kernel, sub_groups: bool) {
             (room < len, if room < len { usize::MAX - room } else { room })
         });
         let shared = free.into_iter().find_map(|h| {
+            attempts = attempts.checked_sub(1)?;
             let least = *least.get_or_insert_with(|| barriers(k, sub_groups));
             let home = homes[h].0;
             let to = |m: Mem| if m == Mem::Local(a) { Mem::Local(home) } else { m };
