@@ -2,6 +2,7 @@
 
 use super::args::source;
 use super::out::{Done, Out, Stop};
+use super::output::is_stdout;
 use crate::diag::{Code, Diagnostic, Exit};
 use crate::session::{self, files::write};
 use serde_json::json;
@@ -24,15 +25,19 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         let source = source(path)?;
         let text = session::format(&source)?;
         let changed = text != source.text;
-        out.event("formatted", json!({"file": source.name, "changed": changed}))?;
+        let to_stdout = is_stdout(path) && !args.check;
+        let shown = to_stdout.then_some(&text);
+        out.event("formatted", json!({"file": source.name, "changed": changed, "text": shown}))?;
         if args.check {
             if changed {
                 let text = format!("{} is not in the standard form", source.name);
                 let d = Diagnostic::error(Code::Unformatted, text);
-                unformatted.push(d.help(format!("run `patsat fmt {}`", source.name)));
+                unformatted.push(d.help(format!("run `patsat fmt {}`", path.display())));
             }
-        } else if path.as_os_str() == "-" {
-            out.raw(text.as_bytes())?;
+        } else if to_stdout {
+            if !out.is_json() {
+                out.raw(text.as_bytes())?;
+            }
         } else if changed {
             write(path, |to| to.write_all(text.as_bytes()))?;
         }

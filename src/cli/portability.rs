@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// The arguments of `patsat portability`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The programs.
+    /// The programs; `-` is the standard input.
     #[arg(required = true, value_name = "FILE[:ENTRY]")]
     programs: Vec<String>,
     /// The devices to tune for and run on, each as for `--device`, separated by commas [default: all except

@@ -2,6 +2,7 @@
 
 use super::args::source;
 use super::out::{Done, Out, Stop};
+use super::output::is_stdout;
 use crate::diag::{Code, Diagnostic, Exit, Failure, Result, Source};
 use crate::session::files::write;
 use crate::session::snapshot::{self, Block, Checked, Verdict};
@@ -13,7 +14,8 @@ use std::sync::Arc;
 /// The arguments of `patsat snapshot`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Programs with expectations in their comments, and folders with such programs (`*.pat`, at any depth).
+    /// Programs with expectations in their comments, and folders with such programs (`*.pat`, at any depth); `-` is the
+    /// standard input.
     #[arg(required = true, value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
     /// Update the expectations that do not hold, in place; nothing else is changed.
@@ -31,6 +33,10 @@ struct Tally {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
+    if args.bless && args.paths.iter().any(|path| is_stdout(path)) {
+        let d = Diagnostic::error(Code::Usage, "`--bless` updates files, and `-` is none");
+        return Err(d.help("write the program to a file first").into());
+    }
     let mut tally = Tally::default();
     let files = files(&args.paths)?;
     for path in &files {

@@ -24,6 +24,7 @@ mod report;
 mod search;
 mod snapshot;
 mod store;
+mod streams;
 mod trust;
 mod verbs;
 
