@@ -16,6 +16,7 @@ mod eval;
 mod examples;
 mod explain;
 mod fmt;
+mod folders;
 mod fuzz;
 mod generate;
 mod html;

@@ -14,6 +14,7 @@ mod emit;
 mod every_verb;
 mod explain;
 mod first_steps;
+mod folders;
 mod futhark;
 mod fuzz;
 mod options;
