@@ -8,6 +8,7 @@ mod bench;
 mod calibrate;
 mod check;
 mod clean;
+mod compare;
 mod completions;
 mod devices;
 mod egraph;
@@ -98,6 +99,8 @@ enum Verb {
     Search(search::Verb),
     /// Write kernels for use elsewhere, with host programs in C and in Rust that run and check them without patsat.
     Emit(emit::Args),
+    /// Compare the times of kernels in two plans or tuning stores.
+    Compare(compare::Args),
     /// Tune programs for each device, and run every kernel on every device.
     Portability(Box<portability::Args>),
     /// Time programs beside the device's memory bandwidth and hand-written kernels.
@@ -213,6 +216,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Run(args) => run::main(&args, out),
         Verb::Search(verb) => search::main(&verb, out),
         Verb::Emit(args) => emit::main(&args, out),
+        Verb::Compare(args) => compare::main(&args, out),
         Verb::Portability(args) => portability::main(&args, out),
         Verb::Bench(args) => bench::main(&args, out),
         Verb::Calibrate(args) => calibrate::main(&args, out),

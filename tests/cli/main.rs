@@ -9,6 +9,7 @@ mod bad_rules;
 mod bad_store;
 mod calibrate;
 mod checks;
+mod compare;
 mod egraph;
 mod emit;
 mod every_verb;
