@@ -21,6 +21,7 @@ mod folders;
 mod fuzz;
 mod generate;
 mod html;
+mod init;
 mod interrupt;
 mod manual;
 mod model;
@@ -81,6 +82,8 @@ enum Color {
 enum Verb {
     /// List the programs that patsat ships, or write one.
     Examples(examples::Args),
+    /// Write a small program with comments, to start with.
+    Init(init::Args),
     /// Check programs: syntax, names, types, sizes, and the laws of operators.
     Check(check::Args),
     /// Format programs: bring them into the standard form.
@@ -208,6 +211,7 @@ fn finish(done: out::Done, out: &mut Out) -> u8 {
 fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
     match verb {
         Verb::Examples(args) => examples::main(&args, out),
+        Verb::Init(args) => init::main(&args, out),
         Verb::Check(args) => check::main(&args, out),
         Verb::Fmt(args) => fmt::main(&args, out),
         Verb::Eval(args) => eval::main(&args, out),

@@ -7,9 +7,10 @@ const DATA: &str = "programs/scal.pat --size n=1000 --device portable --budget 2
 
 /// A run of each verb, in this order. `DIR` is a folder of the test's own. Later runs use the results of earlier
 /// ones.
-const RUNS: [(&str, &str); 36] = [
+const RUNS: [(&str, &str); 37] = [
     ("fuzz", "--programs 2 --seed 1 --device none"),
     ("examples", ""),
+    ("init", "DIR/first"),
     ("check", "programs/scal.pat"),
     ("fmt", "--check programs/scal.pat"),
     ("eval", "programs/asum.pat --size n=4 --gen xs=iota"),
