@@ -52,7 +52,7 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let mut interrupted = false;
     let plan = match given {
         Some(plan) => {
-            if args.session.device.is_none() {
+            if !args.session.has("--device") {
                 session.device = Device::None;
             }
             plan

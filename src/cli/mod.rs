@@ -10,6 +10,7 @@ mod check;
 mod clean;
 mod compare;
 mod completions;
+mod config;
 mod devices;
 mod egraph;
 mod emit;
@@ -47,6 +48,7 @@ mod worker;
 use crate::diag::{Code, Diagnostic, Exit, Failure};
 use crate::session::Optimized;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use config::Config;
 use out::{Out, Stop};
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -167,7 +169,9 @@ pub fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|a| a == "worker") {
         return worker::main();
     }
-    let parsed = command().try_get_matches().and_then(|m| Cli::from_arg_matches(&m));
+    let config = Config::find();
+    let defaults = config.as_ref().map_or_else(|_| command(), |config| config.apply(command()));
+    let parsed = defaults.try_get_matches().and_then(|m| Cli::from_arg_matches(&m));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(e) => {
@@ -178,6 +182,9 @@ pub fn main() -> ExitCode {
         }
     };
     let mut out = Out::new(cli.json, cli.color);
+    if let Err(failure) = config {
+        return ExitCode::from(finish(Err(failure.into()), &mut out));
+    }
     let (hook, seen) = (panic::take_hook(), std::sync::Arc::new(Mutex::new(None)));
     let place = seen.clone();
     panic::set_hook(Box::new(move |info| {

@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
-    if args.session.device.is_some() {
+    if args.session.has("--device") {
         let text = "`--device` names one device; this is about several";
         return Err(Diagnostic::error(Code::Usage, text).help("name them with `--devices`").into());
     }

@@ -126,6 +126,7 @@ codes! {
     Unexpected "E0906" Check "An expectation in a program's comments does not hold.";
     Slower "E0909" Check "Kernels that are slower than others by more than a limit.";
     WouldReplace "E0908" Io "An output that would replace an input or a file of another kind.";
+    BadConfig "E0911" Usage "A `patsat.toml` that cannot be read, or has a key or a value that no option has.";
     Interrupted "E0910" Interrupted "Interrupted; what was measured is kept.";
     Internal "E0999" Internal "A bug in patsat.";
 }

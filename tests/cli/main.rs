@@ -10,6 +10,7 @@ mod bad_store;
 mod calibrate;
 mod checks;
 mod compare;
+mod config;
 mod egraph;
 mod emit;
 mod every_verb;
