@@ -1,7 +1,7 @@
 //! Arguments that several verbs share, and their conversion into sessions, requests and programs.
 
 use super::interrupt;
-use super::out::Stop;
+use super::out::{self, Stop};
 use super::size::{sizes, whole};
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
 use crate::rules::RuleSet;
@@ -12,7 +12,7 @@ use crate::session::{
     Device, Float, Given, Plan, Program, Request, Session, Strategy, check_own_rules, cost_model,
     futhark, npy, read, read_program, rule_set,
 };
-use crate::tune::store::{Store, default_path};
+use crate::tune::store::{Store, cache_of, default_path, move_to_data};
 use crate::tune::worker::Worker;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches};
@@ -223,7 +223,7 @@ pub struct SessionOptions {
     /// Seed of a random strategy [default: 0].
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub search_seed: Option<u64>,
-    /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
+    /// The tuning store [default: $PATSAT_STORE, or in the user's data folder].
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub store: Option<PathBuf>,
     /// Do not use the tuning store, nor the cache of built kernels beside it.
@@ -449,13 +449,20 @@ impl SessionArgs {
 
 /// Returns the path of the tuning store.
 pub fn store_path(given: Option<&PathBuf>) -> Option<PathBuf> {
-    given.cloned().or_else(default_path)
+    if let Some(path) = given {
+        return Some(path.clone());
+    }
+    if let Some([from, to]) = move_to_data() {
+        let (from, to) = (from.display(), to.display());
+        out::note(&format!("the tuning store has moved from {from} to {to}"));
+    }
+    default_path()
 }
 
-/// Returns the folder of the cache of built kernels: `$PATSAT_KERNELS`, or a folder beside the store.
+/// Returns the folder of the cache of built kernels: `$PATSAT_KERNELS`, or that of the store.
 fn kernels_beside(store: &Path) -> PathBuf {
     let set = std::env::var_os("PATSAT_KERNELS").filter(|v| !v.is_empty());
-    set.map_or_else(|| store.with_extension("kernels"), PathBuf::from)
+    set.map_or_else(|| cache_of(store, "kernels"), PathBuf::from)
 }
 
 /// Opens the tuning store, for the verbs that need one.

@@ -91,7 +91,7 @@ pub struct Consent {
 /// The choice of the store.
 #[derive(clap::Args)]
 pub struct StoreArgs {
-    /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
+    /// The tuning store [default: $PATSAT_STORE, or in the user's data folder].
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
 }
