@@ -21,6 +21,7 @@ mod futhark;
 mod fuzz;
 mod options;
 mod outputs;
+mod package;
 mod plans;
 mod reference;
 mod report;
