@@ -247,7 +247,7 @@ impl Function {
                     Some("none") => Place::None,
                     _ => Place::Selected(device),
                 },
-                kernels: store.as_ref().map(|path| path.with_extension("kernels")),
+                kernels: store.as_ref().map(|path| patsat::tune::store::cache_of(path, "kernels")),
                 store,
                 worker: Some(start),
                 ..Session::new()?

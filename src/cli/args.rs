@@ -1,7 +1,7 @@
 //! Arguments that several verbs share, and their conversion into sessions, requests and programs.
 
 use super::interrupt;
-use super::out::Stop;
+use super::out::{self, Stop};
 use super::size::{sizes, whole};
 use crate::diag::{Code, Diagnostic, Limits, Result, Source};
 use crate::rules::RuleSet;
@@ -12,10 +12,12 @@ use crate::session::{
     Device, Float, Given, Plan, Program, Request, Session, Strategy, check_own_rules, cost_model,
     futhark, npy, read, read_program, rule_set,
 };
-use crate::tune::store::{Store, default_path};
+use crate::tune::store::{Store, cache_of, default_path, move_to_data};
 use crate::tune::worker::Worker;
-use clap::Args;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, FromArgMatches};
 use std::num::NonZeroUsize;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -164,7 +166,7 @@ const LIMITS: &str = "Limits";
 
 /// Options of the session: device, rules, search and store.
 #[derive(Args, Clone, Debug)]
-pub struct SessionArgs {
+pub struct SessionOptions {
     /// The device: `#k`, a part of its or its platform's name, or `none` (rank by the cost model alone).
     #[arg(long, value_name = "DEVICE", env = "PATSAT_DEVICE", help_heading = "Device")]
     pub device: Option<String>,
@@ -192,7 +194,13 @@ pub struct SessionArgs {
     #[arg(long, help_heading = "Rules and arithmetic")]
     pub unchecked: bool,
     /// Which changes to float arithmetic are allowed.
-    #[arg(long, value_enum, default_value = "contract", help_heading = "Rules and arithmetic")]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "contract",
+        env = "PATSAT_FLOAT",
+        help_heading = "Rules and arithmetic"
+    )]
     pub float: FloatArg,
     /// Saturation: the most e-nodes [default: 400000].
     #[arg(long, value_name = "N", help_heading = LIMITS)]
@@ -207,7 +215,7 @@ pub struct SessionArgs {
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub beam: Option<NonZeroUsize>,
     /// How many candidates are measured; with 0, the cost model alone ranks them [default: 40].
-    #[arg(long, value_name = "N", help_heading = "Search")]
+    #[arg(long, value_name = "N", env = "PATSAT_BUDGET", help_heading = "Search")]
     pub budget: Option<usize>,
     /// How the candidates to measure are chosen [default: default].
     #[arg(long, value_enum, help_heading = "Search")]
@@ -215,7 +223,7 @@ pub struct SessionArgs {
     /// Seed of a random strategy [default: 0].
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub search_seed: Option<u64>,
-    /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
+    /// The tuning store [default: $PATSAT_STORE, or in the user's data folder].
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub store: Option<PathBuf>,
     /// Do not use the tuning store, nor the cache of built kernels beside it.
@@ -230,6 +238,49 @@ pub struct SessionArgs {
     /// The longest time that one run of a candidate may take, in seconds.
     #[arg(long, value_name = "S", value_parser = seconds, help_heading = LIMITS)]
     pub run_timeout: Option<Duration>,
+}
+
+/// [`SessionOptions`], with the names of those that are on the command line. Others have values of the environment or of
+/// `patsat.toml`, or their usual values.
+#[derive(Clone, Debug)]
+pub struct SessionArgs {
+    options: SessionOptions,
+    typed: Vec<String>,
+}
+
+impl Deref for SessionArgs {
+    type Target = SessionOptions;
+
+    fn deref(&self) -> &SessionOptions {
+        &self.options
+    }
+}
+
+impl FromArgMatches for SessionArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<SessionArgs, clap::Error> {
+        let ids = matches.ids().map(clap::Id::as_str);
+        let typed = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
+        let typed = typed.map(str::to_owned).collect();
+        Ok(SessionArgs { options: SessionOptions::from_arg_matches(matches)?, typed })
+    }
+
+    fn update_from_arg_matches(
+        &mut self,
+        matches: &ArgMatches,
+    ) -> std::result::Result<(), clap::Error> {
+        *self = SessionArgs::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for SessionArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        SessionOptions::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        SessionOptions::augment_args_for_update(command)
+    }
 }
 
 /// A float mode on the command line.
@@ -305,30 +356,25 @@ impl SessionArgs {
         self.strategy.map_or(Strategy::Default, |s| s.0)
     }
 
-    /// Fails if one of the options in `unread` was given. They have no effect in this command, for the reason `why`.
+    /// Returns whether an option such as `--device` is on the command line.
+    pub fn has(&self, option: &str) -> bool {
+        let id = option.trim_start_matches('-').replace('-', "_");
+        self.typed.contains(&id)
+    }
+
+    /// Fails if one of the options in `unread` is on the command line. They have no effect in this command, for the
+    /// reason `why`.
     pub fn refuse(&self, unread: &[&str], why: &str) -> Result<()> {
-        let given = [
-            // `--budget 0` and `--strategy model` ask for no measurements, so they are accepted where nothing is
-            // measured.
-            ("--budget", self.budget.is_some_and(|n| n > 0)),
-            ("--strategy", self.strategy.is_some_and(|s| s.0 != Strategy::Model)),
-            ("--search-seed", self.search_seed.is_some()),
-            ("--anew", self.anew),
-            ("--build-timeout", self.build_timeout.is_some()),
-            ("--run-timeout", self.run_timeout.is_some()),
-            ("--store", self.store.is_some()),
-            ("--no-store", self.no_store),
-            ("--max-nodes", self.max_nodes.is_some()),
-            ("--max-iterations", self.max_iterations.is_some()),
-            ("--max-saturation", self.max_saturation.is_some()),
-            ("--beam", self.beam.is_some()),
-            ("--rules", !self.rules.is_empty()),
-            ("--trust-rules", self.trust_rules),
-            ("--trust-laws", self.trust_laws),
-        ];
-        match given.iter().find(|(name, given)| *given && unread.contains(name)) {
+        // `--budget 0` and `--strategy model` ask for no measurements, so they are accepted where nothing is
+        // measured.
+        let fits = |option: &str| match option {
+            "--budget" => self.budget == Some(0),
+            "--strategy" => self.strategy() == Strategy::Model,
+            _ => false,
+        };
+        match unread.iter().find(|option| self.has(option) && !fits(option)) {
             None => Ok(()),
-            Some((name, _)) => {
+            Some(name) => {
                 let text = format!("`{name}` has no effect here");
                 let d = Diagnostic::error(Code::Usage, text).note(why);
                 Err(d.help(format!("leave out `{name}`")).into())
@@ -366,6 +412,10 @@ impl SessionArgs {
         limits.skeletons_per_class =
             self.beam.map_or(limits.skeletons_per_class, NonZeroUsize::get);
         let store = if self.no_store { None } else { store_path(self.store.as_ref()) };
+        // Built kernels are programs. Those beside a store that `patsat.toml` names may have come with a project, so the
+        // user's own are used.
+        let configured = self.store.is_some() && !self.has("--store");
+        let kernels = if configured { default_path() } else { store.clone() };
         let worker = Worker::own_executable()?;
         let rules = rule_set(&self.rules, float)?;
         if !self.trust_rules {
@@ -385,7 +435,7 @@ impl SessionArgs {
             budget: self.budget(),
             strategy: self.strategy(),
             search_seed: self.search_seed.unwrap_or(0),
-            kernels: store.as_deref().map(kernels_beside),
+            kernels: if self.no_store { None } else { kernels.as_deref().map(kernels_beside) },
             store,
             anew: self.anew,
             worker: Some(Arc::new(worker)),
@@ -399,13 +449,20 @@ impl SessionArgs {
 
 /// Returns the path of the tuning store.
 pub fn store_path(given: Option<&PathBuf>) -> Option<PathBuf> {
-    given.cloned().or_else(default_path)
+    if let Some(path) = given {
+        return Some(path.clone());
+    }
+    if let Some([from, to]) = move_to_data() {
+        let (from, to) = (from.display(), to.display());
+        out::note(&format!("the tuning store has moved from {from} to {to}"));
+    }
+    default_path()
 }
 
-/// Returns the folder of the cache of built kernels: `$PATSAT_KERNELS`, or a folder beside the store.
+/// Returns the folder of the cache of built kernels: `$PATSAT_KERNELS`, or that of the store.
 fn kernels_beside(store: &Path) -> PathBuf {
     let set = std::env::var_os("PATSAT_KERNELS").filter(|v| !v.is_empty());
-    set.map_or_else(|| store.with_extension("kernels"), PathBuf::from)
+    set.map_or_else(|| cache_of(store, "kernels"), PathBuf::from)
 }
 
 /// Opens the tuning store, for the verbs that need one.

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// The arguments of `patsat bench`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The programs.
+    /// The programs; `-` is the standard input.
     #[arg(required = true, value_name = "FILE[:ENTRY]")]
     programs: Vec<String>,
     #[command(flatten)]

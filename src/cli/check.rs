@@ -1,8 +1,9 @@
 //! `patsat check`: checks programs.
 
 use super::args::{file_entry, program_source};
+use super::folders::programs;
 use super::out::{Done, Out, Stop};
-use crate::diag::{Code, Failure, Severity};
+use crate::diag::{Code, Diagnostic, Failure, Severity};
 use crate::lang::size::Size;
 use crate::lang::typed::Entry;
 use crate::session;
@@ -11,8 +12,8 @@ use serde_json::json;
 /// The arguments of `patsat check`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The programs; `-` is the standard input.
-    #[arg(required = true, value_name = "FILE[:ENTRY]")]
+    /// The programs, and folders with programs (`*.pat`, at any depth); `-` is the standard input.
+    #[arg(required = true, value_name = "FILE[:ENTRY]|DIR")]
     files: Vec<String>,
     /// Trust that the operators of reductions obey the laws of their patterns, such as associativity, without testing
     /// them.
@@ -22,8 +23,17 @@ pub struct Args {
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
     let mut worst: Option<Failure> = None;
+    let mut files = vec![];
     for file in &args.files {
         let (path, name) = file_entry(file);
+        if let Some(name) = name.filter(|_| path.is_dir()) {
+            let text = format!("{} is a folder, and has no entry `{name}`", path.display());
+            let d = Diagnostic::error(Code::Usage, text);
+            return Err(d.help(format!("name the file of the entry: `FILE.pat:{name}`")).into());
+        }
+        files.extend(programs(&path)?.into_iter().map(|path| (path, name)));
+    }
+    for (path, name) in files {
         let source = match program_source(&path) {
             Ok(source) => source,
             Err(failure) => {

@@ -19,7 +19,7 @@ const READABLE: usize = 150;
 /// The arguments of `patsat egraph`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The program.
+    /// The program; `-` is the standard input.
     #[arg(value_name = "FILE[:ENTRY]")]
     program: String,
     /// The value of a size parameter.

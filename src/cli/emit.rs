@@ -4,7 +4,7 @@ use super::args::{DataArgs, MEASURING, REWRITING, SEARCH, SessionArgs, plan, pro
 use super::interrupt;
 use super::optimize::start;
 use super::out::{Done, Out, Stop};
-use super::output::is_stdout;
+use super::output::check_folder;
 use super::progress::Progress;
 use super::report::sizes;
 use crate::diag::{Code, Diagnostic};
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// The arguments of `patsat emit`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The program.
+    /// The program; `-` is the standard input.
     #[arg(value_name = "FILE[:ENTRY]")]
     program: String,
     #[command(flatten)]
@@ -46,16 +46,13 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
     let program = program(&args.program, &session.rules)?;
     let given = args.plan.as_deref().map(plan).transpose()?;
     let request = args.data.request(&program, Some(Generator::Normal))?;
-    if is_stdout(&args.output) {
-        let d = Diagnostic::error(Code::Usage, "a directory cannot go to the standard output");
-        return Err(d.help("name one: `-o DIR` (`-o ./-` for one that is called `-`)").into());
-    }
+    check_folder(&args.output)?;
     check_directory(&args.output, args.force)?;
     out.event("start", start(&program, &args.session))?;
     let mut interrupted = false;
     let plan = match given {
         Some(plan) => {
-            if args.session.device.is_none() {
+            if !args.session.has("--device") {
                 session.device = Device::None;
             }
             plan

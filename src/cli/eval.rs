@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// The arguments of `patsat eval`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The program.
+    /// The program; `-` is the standard input.
     #[arg(value_name = "FILE[:ENTRY]")]
     program: String,
     #[command(flatten)]

@@ -67,7 +67,8 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         return meaning(*code, out);
     }
     let mut session = args.session.session()?;
-    if args.session.device.is_none() {
+    // A default says which device kernels are for, and here none are needed.
+    if !args.session.has("--device") {
         session.device = Device::None;
     }
     if args.term.is_some() {

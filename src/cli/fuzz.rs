@@ -3,6 +3,7 @@
 use super::args::{FloatArg, program_source, seconds};
 use super::interrupt;
 use super::out::{Done, Out, Stop};
+use super::output::check_folder;
 use crate::diag::{Code, Diagnostic, Interrupt, Limits, Result};
 use crate::rules::check::Check;
 use crate::session::fuzz::{Finding, Fuzz, Tally, Watcher};
@@ -117,6 +118,7 @@ impl Args {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
+    args.output.as_deref().map_or(Ok(()), check_folder)?;
     let mut session = args.session()?;
     let interrupt = interrupt::listen()?;
     session.limits.interrupt = interrupt.clone();

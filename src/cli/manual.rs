@@ -1,6 +1,7 @@
 //! `patsat man`: writes manual pages.
 
 use super::out::{Done, Out};
+use super::output::check_folder;
 use crate::diag::{Code, Diagnostic};
 use crate::session::files;
 use serde_json::json;
@@ -16,6 +17,7 @@ pub struct Args {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
+    check_folder(&args.folder)?;
     let mut pages = vec![];
     let mut command = super::command().disable_help_subcommand(true);
     command.build();

@@ -8,7 +8,9 @@ mod bench;
 mod calibrate;
 mod check;
 mod clean;
+mod compare;
 mod completions;
+mod config;
 mod devices;
 mod egraph;
 mod emit;
@@ -16,9 +18,11 @@ mod eval;
 mod examples;
 mod explain;
 mod fmt;
+mod folders;
 mod fuzz;
 mod generate;
 mod html;
+mod init;
 mod interrupt;
 mod manual;
 mod model;
@@ -44,6 +48,7 @@ mod worker;
 use crate::diag::{Code, Diagnostic, Exit, Failure};
 use crate::session::Optimized;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use config::Config;
 use out::{Out, Stop};
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -79,6 +84,8 @@ enum Color {
 enum Verb {
     /// List the programs that patsat ships, or write one.
     Examples(examples::Args),
+    /// Write a small program with comments, to start with.
+    Init(init::Args),
     /// Check programs: syntax, names, types, sizes, and the laws of operators.
     Check(check::Args),
     /// Format programs: bring them into the standard form.
@@ -97,6 +104,8 @@ enum Verb {
     Search(search::Verb),
     /// Write kernels for use elsewhere, with host programs in C and in Rust that run and check them without patsat.
     Emit(emit::Args),
+    /// Compare the times of kernels in two plans or tuning stores.
+    Compare(compare::Args),
     /// Tune programs for each device, and run every kernel on every device.
     Portability(Box<portability::Args>),
     /// Time programs beside the device's memory bandwidth and hand-written kernels.
@@ -160,7 +169,9 @@ pub fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|a| a == "worker") {
         return worker::main();
     }
-    let parsed = command().try_get_matches().and_then(|m| Cli::from_arg_matches(&m));
+    let config = Config::find();
+    let defaults = config.as_ref().map_or_else(|_| command(), |config| config.apply(command()));
+    let parsed = defaults.try_get_matches().and_then(|m| Cli::from_arg_matches(&m));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(e) => {
@@ -171,6 +182,9 @@ pub fn main() -> ExitCode {
         }
     };
     let mut out = Out::new(cli.json, cli.color);
+    if let Err(failure) = config {
+        return ExitCode::from(finish(Err(failure.into()), &mut out));
+    }
     let (hook, seen) = (panic::take_hook(), std::sync::Arc::new(Mutex::new(None)));
     let place = seen.clone();
     panic::set_hook(Box::new(move |info| {
@@ -204,6 +218,7 @@ fn finish(done: out::Done, out: &mut Out) -> u8 {
 fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
     match verb {
         Verb::Examples(args) => examples::main(&args, out),
+        Verb::Init(args) => init::main(&args, out),
         Verb::Check(args) => check::main(&args, out),
         Verb::Fmt(args) => fmt::main(&args, out),
         Verb::Eval(args) => eval::main(&args, out),
@@ -212,6 +227,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Run(args) => run::main(&args, out),
         Verb::Search(verb) => search::main(&verb, out),
         Verb::Emit(args) => emit::main(&args, out),
+        Verb::Compare(args) => compare::main(&args, out),
         Verb::Portability(args) => portability::main(&args, out),
         Verb::Bench(args) => bench::main(&args, out),
         Verb::Calibrate(args) => calibrate::main(&args, out),

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub enum Verb {
     /// Compare predicted with measured times, over all stored results.
     Check {
-        /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
+        /// The tuning store [default: $PATSAT_STORE, or in the user's data folder].
         #[arg(long, value_name = "FILE")]
         store: Option<PathBuf>,
         /// Only results of devices with this in their or their platform's name.

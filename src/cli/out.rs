@@ -40,6 +40,12 @@ impl From<io::Error> for Stop {
     }
 }
 
+/// Writes a line to the standard error, also with `--json`.
+pub fn note(text: &str) {
+    // Errors of the standard error do not stop the command.
+    let _ = writeln!(io::stderr(), "{}", clean(text));
+}
+
 /// The outcome of a command.
 pub type Done = Result<(), Stop>;
 
@@ -151,8 +157,7 @@ impl Out {
     /// Writes a line about the result to the standard error, except with `--json`.
     pub fn aside(&mut self, text: &str) {
         if !self.json {
-            // Errors of the standard error do not stop the command.
-            let _ = writeln!(io::stderr(), "{}", clean(text));
+            note(text);
         }
     }
 

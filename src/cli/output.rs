@@ -2,7 +2,7 @@
 //! output.
 
 use super::out::{Done, Out, Stop};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic};
 use crate::session::files::{self, Kind};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,18 @@ pub struct ForceArg {
 /// Returns whether a path means the standard output.
 pub fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Fails if the path of a folder is `-`, which means the standard output elsewhere.
+///
+/// # Errors
+/// [`Code::Usage`] for `-`.
+pub fn check_folder(path: &Path) -> diag::Result<()> {
+    if !is_stdout(path) {
+        return Ok(());
+    }
+    let d = Diagnostic::error(Code::Usage, "a folder cannot go to the standard output");
+    Err(d.help("name one (`./-` for one that is called `-`)").into())
 }
 
 /// A checked destination.

@@ -31,7 +31,7 @@ pub struct Args {
     output: PathBuf,
     #[command(flatten)]
     force: ForceArg,
-    /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
+    /// The tuning store [default: $PATSAT_STORE, or in the user's data folder].
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     /// The rules that the programs were optimised with, if not the default set; derivations need them.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// The arguments of `patsat portability`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The programs.
+    /// The programs; `-` is the standard input.
     #[arg(required = true, value_name = "FILE[:ENTRY]")]
     programs: Vec<String>,
     /// The devices to tune for and run on, each as for `--device`, separated by commas [default: all except
@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
-    if args.session.device.is_some() {
+    if args.session.has("--device") {
         let text = "`--device` names one device; this is about several";
         return Err(Diagnostic::error(Code::Usage, text).help("name them with `--devices`").into());
     }

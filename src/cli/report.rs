@@ -3,7 +3,7 @@
 use super::out::{Done, Out};
 use super::progress::{failures, micros};
 use crate::extract::Lost;
-use crate::session::{Best, Optimized, Sizes};
+use crate::session::{Best, Optimized};
 use crate::tune::variant::Variant;
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
@@ -20,8 +20,8 @@ pub fn gflops(flops: f64, us: f64) -> f64 {
 }
 
 /// Returns sizes as text, such as `n=16 m=4`.
-pub fn sizes(sizes: &Sizes) -> String {
-    let parts: Vec<String> = sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
+pub fn sizes<'a>(sizes: impl IntoIterator<Item = (&'a String, &'a u64)>) -> String {
+    let parts: Vec<String> = sizes.into_iter().map(|(n, v)| format!("{n}={v}")).collect();
     parts.join(" ")
 }
 

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("forced").args(["plan", "output"]).multiple(true))]
 pub struct Args {
-    /// The program.
+    /// The program; `-` is the standard input.
     #[arg(value_name = "FILE[:ENTRY]")]
     program: String,
     #[command(flatten)]

@@ -33,7 +33,7 @@ const UNREAD: [&str; 4] = ["--strategy", "--anew", "--store", "--no-store"];
     a.hide(hidden)
 }))]
 pub struct Args {
-    /// The program.
+    /// The program; `-` is the standard input.
     #[arg(value_name = "FILE[:ENTRY]")]
     program: String,
     /// The strategies, separated by commas; `NAME=N` measures N candidates instead of `--budget`.

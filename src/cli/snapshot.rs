@@ -1,7 +1,9 @@
 //! `patsat snapshot`: checks the expectations in the comments of programs.
 
 use super::args::source;
+use super::folders::programs;
 use super::out::{Done, Out, Stop};
+use super::output::is_stdout;
 use crate::diag::{Code, Diagnostic, Exit, Failure, Result, Source};
 use crate::session::files::write;
 use crate::session::snapshot::{self, Block, Checked, Verdict};
@@ -13,7 +15,8 @@ use std::sync::Arc;
 /// The arguments of `patsat snapshot`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Programs with expectations in their comments, and folders with such programs (`*.pat`, at any depth).
+    /// Programs with expectations in their comments, and folders with such programs (`*.pat`, at any depth); `-` is the
+    /// standard input.
     #[arg(required = true, value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
     /// Update the expectations that do not hold, in place; nothing else is changed.
@@ -31,8 +34,12 @@ struct Tally {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
+    if args.bless && args.paths.iter().any(|path| is_stdout(path)) {
+        let d = Diagnostic::error(Code::Usage, "`--bless` updates files, and `-` is none");
+        return Err(d.help("write the program to a file first").into());
+    }
     let mut tally = Tally::default();
-    let files = files(&args.paths)?;
+    let files = args.paths.iter().map(|path| programs(path)).collect::<Result<Vec<_>>>()?.concat();
     for path in &files {
         let checked = source(path).and_then(|source| snapshot::check(&source));
         match checked {
@@ -60,31 +67,6 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         None if holding < all => Err(Stop::Exit(Exit::Check)),
         None => Ok(()),
     }
-}
-
-/// Returns the programs at these paths, those of a folder in alphabetical order.
-fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let unreadable = |path: &Path, e: std::io::Error| {
-        Diagnostic::error(Code::Io, format!("{} cannot be read: {e}", path.display()))
-    };
-    let mut out = vec![];
-    for path in paths {
-        if !path.is_dir() {
-            out.push(path.clone());
-            continue;
-        }
-        let listing = std::fs::read_dir(path).map_err(|e| unreadable(path, e))?;
-        let mut inside = vec![];
-        for entry in listing {
-            inside.push(entry.map_err(|e| unreadable(path, e))?.path());
-        }
-        // Links to folders are not followed, since they could form a cycle.
-        let below = |p: &Path| p.is_dir() && !p.is_symlink();
-        inside.retain(|p| below(p) || p.extension().is_some_and(|e| e == "pat"));
-        inside.sort();
-        out.extend(files(&inside)?);
-    }
-    Ok(out)
 }
 
 fn file(path: &Path, checked: &Checked, bless: bool, tally: &mut Tally, out: &mut Out) -> Done {

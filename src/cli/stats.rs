@@ -22,7 +22,7 @@ const SIZE: u64 = 4096;
 /// The arguments of `patsat rules stats`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The programs.
+    /// The programs; `-` is the standard input.
     #[arg(required = true, value_name = "FILE[:ENTRY]")]
     files: Vec<String>,
     /// The value of a size parameter, in every program that has it [default: 4096].

@@ -5,10 +5,11 @@ use super::clean::clean_name;
 use super::out::{Done, Out};
 use super::output::{ForceArg, Output, is_stdout};
 use super::progress::micros;
+use super::report::sizes;
 use crate::diag::{Code, Diagnostic};
 use crate::session::check_import;
 use crate::session::files::Kind;
-use crate::tune::store::{Absorbed, Dump, Entry, Keep, Key, Run, Store};
+use crate::tune::store::{Absorbed, Dump, Entry, Keep, Run, Store};
 use comfy_table::{Table, presets};
 use serde_json::json;
 use std::path::PathBuf;
@@ -90,7 +91,7 @@ pub struct Consent {
 /// The choice of the store.
 #[derive(clap::Args)]
 pub struct StoreArgs {
-    /// The tuning store [default: $PATSAT_STORE, or in the user's cache].
+    /// The tuning store [default: $PATSAT_STORE, or in the user's data folder].
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
 }
@@ -107,7 +108,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
                 out.event("entry", json!(e))?;
                 table.add_row([
                     clean_name(&e.key.entry),
-                    clean_name(&sizes(&e.key)),
+                    clean_name(&sizes(&e.key.sizes)),
                     clean_name(&e.key.device),
                     clean_name(&match e.key.trust.as_str() {
                         "" => e.key.float.clone(),
@@ -139,7 +140,7 @@ pub fn main(verb: &Verb, out: &mut Out) -> Done {
                 let time = best.median_us.map_or_else(|| "-".into(), micros);
                 let verified = if best.verified { "" } else { " (not verified here yet)" };
                 let (entry, device) = (clean_name(&e.key.entry), clean_name(&e.key.device));
-                let sizes = clean_name(&sizes(&e.key));
+                let sizes = clean_name(&sizes(&e.key.sizes));
                 out.line(&format!("{entry} {sizes} on {device}: {time}{verified}"))?;
                 out.line(&format!("  {}", best.term))?;
                 let tunables: Vec<String> =
@@ -210,7 +211,7 @@ fn told(dump: &Dump, from: &str, out: &mut Out) {
     out.aside(&format!("{from} has {count} measurements of"));
     for Run { key, .. } in dump.runs.iter().take(SHOWN) {
         let (entry, device) = (clean_name(&key.entry), clean_name(&key.device));
-        out.aside(&format!("  {entry} {} on {device}", clean_name(&sizes(key))));
+        out.aside(&format!("  {entry} {} on {device}", clean_name(&sizes(&key.sizes))));
     }
     if dump.runs.len() > SHOWN {
         out.aside(&format!("  and {} more", dump.runs.len() - SHOWN));
@@ -244,9 +245,4 @@ fn absorbed(a: Absorbed, out: &mut Out) -> Done {
         "{} measurements added, {} replaced by newer ones, {} known already",
         a.added, a.replaced, a.kept
     ))
-}
-
-fn sizes(key: &Key) -> String {
-    let sizes: Vec<String> = key.sizes.iter().map(|(n, v)| format!("{n}={v}")).collect();
-    sizes.join(" ")
 }

@@ -124,7 +124,9 @@ codes! {
     PlanDated "W0907" Check "A plan that was made in other circumstances; its kernels are right all the same.";
     Usage "E0903" Usage "Arguments that do not go together.";
     Unexpected "E0906" Check "An expectation in a program's comments does not hold.";
+    Slower "E0909" Check "Kernels that are slower than others by more than a limit.";
     WouldReplace "E0908" Io "An output that would replace an input or a file of another kind.";
+    BadConfig "E0911" Usage "A `patsat.toml` that cannot be read, or has a key or a value that no option has.";
     Interrupted "E0910" Interrupted "Interrupted; what was measured is kept.";
     Internal "E0999" Internal "A bug in patsat.";
 }

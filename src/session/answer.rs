@@ -16,7 +16,7 @@ use crate::opencl::runtime;
 use crate::saturate::{Report, StopReason};
 use crate::tune::reference::Checked;
 use crate::tune::search::Counts;
-use crate::tune::store::{About, Answer, Key, Ranked, Record, Store};
+use crate::tune::store::{About, Answer, Key, Ranked, Record, Store, cache_of};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
@@ -68,8 +68,7 @@ impl Session {
     ) -> Result<Option<(Optimized, bool)>> {
         let (Some(path), Some(store)) = (&self.store, self.look()?) else { return Ok(None) };
         let Device::Selected(selector) = &self.device else { return Ok(None) };
-        let devices =
-            runtime::remembered_devices(&path.with_extension("devices"), || self.devices())?;
+        let devices = runtime::remembered_devices(&cache_of(path, "devices"), || self.devices())?;
         let listed = select(&devices, selector.as_deref())?.clone();
         let key = self.key(program, sizes, &listed);
         let model = self.cost_model_for(&listed)?;

@@ -60,6 +60,7 @@ pub mod snapshot;
 mod staff;
 mod strategies;
 pub mod survey;
+pub mod times;
 mod whole;
 mod work;
 

@@ -9,9 +9,9 @@ use crate::rules::lint::{self, Trial};
 use crate::rules::{Law, Library, Rule, RuleSet};
 use crate::saturate::{self, StopReason};
 use std::fs;
-use std::io::Read;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Which arithmetic a rewrite may change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -60,15 +60,24 @@ impl Float {
     }
 }
 
+/// The text of the standard input, which can be read once only. A command may read its program several times.
+static STDIN: OnceLock<String> = OnceLock::new();
+
 /// Reads a text file; `-` is the standard input.
 ///
 /// # Errors
 /// [`Code::Io`] when it cannot be read, or is not UTF-8.
 pub fn read(path: &Path) -> Result<Arc<Source>> {
     if path.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(|e| unreadable(path, &e))?;
-        return Ok(Source::new("<standard input>", text));
+        let text = match STDIN.get() {
+            Some(text) => text,
+            None => {
+                let text = io::read_to_string(io::stdin());
+                let text = text.map_err(|e| unreadable(Path::new("<stdin>"), &e))?;
+                STDIN.get_or_init(|| text)
+            }
+        };
+        return Ok(Source::new("<stdin>", text.as_str()));
     }
     let text = fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;
     Ok(Source::new(path.display().to_string(), text))
@@ -249,7 +258,7 @@ fn folder(path: &Path) -> Result<RuleSet> {
     Ok(all)
 }
 
-fn unreadable(path: &Path, e: &std::io::Error) -> Diagnostic {
+fn unreadable(path: &Path, e: &io::Error) -> Diagnostic {
     Diagnostic::error(Code::Io, format!("{} cannot be read: {e}", path.display()))
 }
 

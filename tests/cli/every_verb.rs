@@ -7,9 +7,10 @@ const DATA: &str = "programs/scal.pat --size n=1000 --device portable --budget 2
 
 /// A run of each verb, in this order. `DIR` is a folder of the test's own. Later runs use the results of earlier
 /// ones.
-const RUNS: [(&str, &str); 35] = [
+const RUNS: [(&str, &str); 37] = [
     ("fuzz", "--programs 2 --seed 1 --device none"),
     ("examples", ""),
+    ("init", "DIR/first"),
     ("check", "programs/scal.pat"),
     ("fmt", "--check programs/scal.pat"),
     ("eval", "programs/asum.pat --size n=4 --gen xs=iota"),
@@ -19,6 +20,7 @@ const RUNS: [(&str, &str); 35] = [
     ("run", "DATA --gen xs=iota --arg alpha=2"),
     ("search compare", "DATA --strategies random"),
     ("emit", "programs/scal.pat --size n=64 --device none -o DIR/emitted"),
+    ("compare", "DIR/plan DIR/other.sqlite"),
     ("portability", "programs/scal.pat --size n=1000 --budget 2 --devices portable"),
     ("bench", "DATA"),
     ("model check", ""),

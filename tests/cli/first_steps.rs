@@ -22,6 +22,34 @@ fn examples_are_listed_and_written() {
 }
 
 #[test]
+fn a_first_program_is_written_once() {
+    let p = Place::new();
+    let folder = p.path("new/first").display().to_string();
+    let last = p.run(&format!("--json init {folder}")).ok().last("result");
+    let program = last["program"].as_str().expect("a path");
+    let next = last["next"].as_array().expect("commands");
+    assert_eq!(next.len(), 5);
+    // What is said to be next works, without a device, too.
+    for command in next.iter().filter_map(|c| c.as_str()?.strip_prefix("patsat ")) {
+        let device = match command.split(' ').next() {
+            Some("optimize") => " --device none",
+            Some("run") => " --budget 1",
+            _ => "",
+        };
+        p.run(&format!("{command}{device}")).ok();
+    }
+    p.run(&format!("fmt --check {program}")).ok();
+    fs::write(program, "-- mine\n").expect("written");
+    let said = p.run(&format!("init {folder}")).fails("E0908", 9).stderr();
+    assert!(said.contains("distance.pat exists") && said.contains("patsat init DIR"), "{said}");
+    assert_eq!(fs::read_to_string(program).expect("the file"), "-- mine\n");
+    let mut here = p.command("init");
+    let said = super::Ran(here.current_dir(p.path("new")).output().expect("patsat runs")).ok();
+    assert!(said.stdout().contains("  patsat eval distance.pat  "), "{}", said.stdout());
+    p.run("init -").fails("E0903", 2);
+}
+
+#[test]
 fn sizes_have_units() {
     let p = Place::new();
     let last = p.run("--json eval programs/asum.pat --size n=1Ki --gen xs=const:1").ok();

@@ -5,6 +5,7 @@ use super::{Place, Ran};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 const OPTIMIZE: &str = "--json optimize programs/scal.pat --size n=4096 --device portable";
@@ -212,4 +213,36 @@ fn built_kernels_are_kept_and_no_trouble() {
     fs::remove_dir_all(&folder).expect("removed");
     fs::write(&folder, "a file").expect("written");
     assert_eq!(cached("--anew"), (Some(0), Some(2)));
+}
+
+/// Earlier versions had the store among the caches, which are wiped now and then.
+#[test]
+fn the_store_moves_from_the_cache_to_the_data_folder_once() {
+    let p = Place::new();
+    let list = || {
+        let mut command = p.command("store list");
+        let command = command.env("HOME", p.path("")).env_remove("PATSAT_STORE");
+        let command = command.env_remove("XDG_CACHE_HOME").env_remove("XDG_DATA_HOME");
+        let ran = Ran(command.output().expect("patsat runs")).ok();
+        let stdout = ran.stdout();
+        let place = stdout.trim_end().rsplit(' ').next().unwrap_or_default();
+        (PathBuf::from(place), ran.stderr())
+    };
+    let (before, after) =
+        (p.path(".cache/patsat/store.sqlite"), p.path(".local/share/patsat/store.sqlite"));
+    p.run(&format!("store list --store {}", before.display())).ok();
+    // Another process uses it.
+    let open = patsat::tune::store::Store::open(&before).expect("a store");
+    assert_eq!(list(), (before.clone(), String::new()));
+    drop(open);
+    let (place, told) = list();
+    assert_eq!(place, after);
+    let (from, to) = (before.display(), after.display());
+    assert_eq!(told, format!("the tuning store has moved from {from} to {to}\n"));
+    assert!(after.exists() && !before.exists());
+    assert_eq!(list(), (after.clone(), String::new()));
+    // Where both exist, nothing moves.
+    p.run(&format!("store list --store {}", before.display())).ok();
+    assert_eq!(list(), (after, String::new()));
+    assert!(before.exists());
 }

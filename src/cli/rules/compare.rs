@@ -18,7 +18,7 @@ pub struct Args {
     /// The second set of rules.
     #[arg(value_name = "SET_B", allow_hyphen_values = true)]
     b: String,
-    /// The programs.
+    /// The programs; `-` is the standard input.
     #[arg(value_name = "FILE[:ENTRY]", required = true)]
     programs: Vec<String>,
     #[command(flatten)]

@@ -7,11 +7,13 @@
 
 mod dump;
 mod open;
+mod place;
 mod record;
 mod schema;
 mod write;
 
 pub use dump::{Absorbed, Dump, Run};
+pub use place::{cache_of, default_path, move_to_data};
 pub use record::{About, Answer, Entry, Fate, Host, Key, Ranked, Record};
 
 use crate::diag::{Code, Diagnostic, Result};
@@ -42,14 +44,6 @@ pub struct Store {
     path: PathBuf,
     /// Set if the file cannot be written: the connection is a copy in memory, and additions are lost.
     frozen: bool,
-}
-
-/// Returns the store's default path: `$PATSAT_STORE`, or else a path in `$XDG_CACHE_HOME`, or else in `~/.cache`.
-/// `None` if none of these is set.
-pub fn default_path() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let cache = || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    set("PATSAT_STORE").or_else(|| Some(cache()?.join("patsat").join("store.sqlite")))
 }
 
 impl Store {

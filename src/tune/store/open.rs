@@ -93,7 +93,7 @@ fn duplicate(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Returns the path of a database's write-ahead log.
-fn log_of(path: &Path) -> PathBuf {
+pub(super) fn log_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     name.into()
