@@ -267,6 +267,12 @@ mod tests {
         let upto = "entry f [n] (xs: [n]i32) =
             map (\\i -> loop acc = 0i32 for k < i + 1 do acc + xs[k]) (iota n)";
         assert_eq!(has(upto, "reduce (+) 0 . map"), (true, false));
+        let behind = "entry f [n] (xs: [n]i32) =
+            map (\\i -> loop acc = 0i32 for k < n - 1 - i do acc + xs[k + 1 + i]) (iota n)";
+        assert_eq!(has(behind, "reduce (+) 0 . map"), (true, false));
+        let unsigned = "entry f [n] (xs: [n]i32) =
+            map (\\i -> loop acc = 0i32 for k < i32.u32 (u32.i32 n - u32.i32 i) do acc + xs[k]) (iota n)";
+        assert_eq!(has(unsigned, "reduce (+) 0 . map"), (false, false));
         // Counters of another type, and what is computed of them.
         let cast = "entry f [n] (xs: [n]i32) =
             loop t = 0i32 for d < n do

@@ -88,9 +88,25 @@ impl<'a> Ranges<'a> {
                 most <= limit && naturals(args)
             }
             Kind::Op(ScalarOp::Min | ScalarOp::Div | ScalarOp::Rem, args) => naturals(args),
+            Kind::Op(ScalarOp::Sub, args) => naturals(args) && self.least(e) >= Some(0),
             _ => false,
         };
         is_natural.then_some(most)
+    }
+
+    /// Returns a number that an integer is never below; `None` if none is known.
+    fn least(&self, e: &Ex) -> Option<i128> {
+        match &e.kind {
+            Kind::Lit(n) => n.as_int(),
+            Kind::Size(n) => Some(i128::from(n.eval(self.env).ok()?)),
+            // The difference of natural numbers with a sign does not wrap around.
+            Kind::Op(ScalarOp::Sub, args) => {
+                self.natural(&args[0]).filter(|_| is_signed(&e.ty))?;
+                let most = self.natural(&args[1])?;
+                Some(self.least(&args[0])? - most)
+            }
+            _ => self.natural(e).map(|_| 0),
+        }
     }
 
     /// Returns a number that an integer never exceeds; `None` if none is known.
@@ -110,11 +126,8 @@ impl<'a> Ranges<'a> {
             ScalarOp::Add if natural(0).or(natural(1)).is_some() => of(0)?.checked_add(of(1)?),
             // Nor does the difference of natural numbers with a sign.
             ScalarOp::Sub if is_signed(&e.ty) => {
-                let least = match &args[1].kind {
-                    Kind::Lit(_) | Kind::Size(_) => natural(1)?,
-                    _ => natural(1).map(|_| 0)?,
-                };
-                Some(natural(0)? - least)
+                natural(1)?;
+                Some(natural(0)? - self.least(&args[1])?)
             }
             ScalarOp::Mul => natural(0)?.checked_mul(natural(1)?),
             ScalarOp::Div => Some(natural(0)? / positive(&args[1])?),

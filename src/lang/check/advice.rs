@@ -201,7 +201,11 @@ impl<'a> Checker<'a> {
     /// Returns the text of an operand as an argument, if the program has it.
     pub fn operand_text(&self, node: &Node) -> Option<String> {
         match node.kind {
-            _ if self.dimensions(&node.ty) > 0 => self.written(node).map(str::to_owned),
+            _ if self.dimensions(&node.ty) > 0 => {
+                let slice = || self.excerpt(node.span).filter(|text| text.ends_with(']'));
+                let slice = || slice().filter(|_| !prelude::holds(node.span));
+                self.written(node).map(str::to_owned).or_else(slice)
+            }
             NodeKind::Var(_) => self.written(node).map(str::to_owned),
             _ => self.excerpt(node.span).filter(|_| !prelude::holds(node.span)),
         }
@@ -232,7 +236,14 @@ impl<'a> Checker<'a> {
             .zip(names)
             .map(|((text, _), name)| text.as_deref().unwrap_or(name))
             .collect();
-        let dimensions: Vec<_> = operands.iter().map(|(_, ty)| self.dimensions(ty)).collect();
+        let mut dimensions: Vec<_> = operands.iter().map(|(_, ty)| self.dimensions(ty)).collect();
+        // An operand that has an error itself is probably like the other.
+        let of = dimensions.iter().copied().max().unwrap_or(0);
+        for (of_operand, (_, ty)) in dimensions.iter_mut().zip(operands) {
+            if matches!(self.infer.shallow(ty), Ty::Meta(i) if self.infer.class(i) == Class::Any) {
+                *of_operand = of;
+            }
+        }
         if let ([a, b], [x, y]) = (dimensions.as_slice(), texts.as_slice())
             && a != b
             && *a.min(b) > 0
@@ -248,6 +259,11 @@ impl<'a> Checker<'a> {
         let (f, array, pattern, of) = match (op.infix(), dimensions.as_slice(), texts.as_slice()) {
             (Some((op, _)), [0, of], [x, ys]) => {
                 (format!("({x} {op})"), (*ys).to_owned(), "map", *of)
+            }
+            // `(- y)` is a number.
+            (Some(("-", _)), [of, 0], [xs, y]) => {
+                let x = ["x", "a", "element"].into_iter().find(|x| !mentions(y, x)).unwrap_or("x");
+                (format!("(\\{x} -> {x} - {y})"), (*xs).to_owned(), "map", *of)
             }
             (Some((op, _)), [of, 0], [xs, y]) => {
                 (format!("({op} {y})"), (*xs).to_owned(), "map", *of)

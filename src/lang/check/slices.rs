@@ -193,12 +193,12 @@ impl<'a> Checker<'a> {
         let n = self.infer.show_size(n);
         let message = format!("this slice of {n} elements {wrong}");
         let d = self.error(Code::SizeRange, message, span);
-        let help = match backwards {
-            true => "`a[i:j:-1]` has the elements from `i` down to `j + 1`",
-            false => {
-                "`a[i:j]` has the elements from `i` to `j - 1`, counted from 0; the last two are `a[n - 2:]`"
-            }
-        };
+        if backwards {
+            return Err(d.help("`a[i:j:-1]` has the elements from `i` down to `j + 1`").into());
+        }
+        let d = d.help("`a[i:j]` has the elements from `i` to `j - 1`, counted from 0");
+        let n = if n.contains(' ') { format!("({n})") } else { n };
+        let help = format!("all but the last are `a[:{n} - 1]`, and the last two `a[{n} - 2:]`");
         Err(d.help(help).into())
     }
 
