@@ -3,7 +3,11 @@
 /// Names, and what to write instead.
 const FOREIGN: &[(&[&str], &str)] = &[
     (
-        &["where", "compact", "nonzero"],
+        &["where"],
+        "a choice for each element is `map (\\x -> if x > 0 then x else 0) xs`; the elements that satisfy `p` are the first `k` of `ys` in `let (k, ys) = filter p xs`",
+    ),
+    (
+        &["compact", "nonzero"],
         "the elements that satisfy `p` are the first `k` of `ys` in `let (k, ys) = filter p xs`",
     ),
     (&["fold", "foldl'", "reduce_left", "accumulate"], "a fold from the left is `foldl f z xs`"),

@@ -143,6 +143,7 @@ pub fn lex(source: &Arc<Source>) -> Lexed {
             out.diagnostics.push(match c {
                 '"' => d.help("a text in quotation marks ends on the same line"),
                 'λ' => d.help("write a function as `\\x -> ...`"),
+                '?' => d.help("a choice is `if c then a else b`"),
                 '×' | '·' => d.help("write the product as `*`"),
                 _ => d,
             });

@@ -145,10 +145,14 @@ impl Parser<'_> {
     }
 
     fn unexpected<T>(&mut self, wanted: &str) -> Parse<T> {
+        let d = self.expected(wanted);
+        self.fail(d)
+    }
+
+    fn expected(&self, wanted: &str) -> Diagnostic {
         let d =
             Diagnostic::error(Code::Parse, format!("expected {wanted}, found {}", self.found()));
-        let d = self.hinted(d.at(self.source, self.span(), format!("expected {wanted}")));
-        self.fail(d)
+        self.hinted(d.at(self.source, self.span(), format!("expected {wanted}")))
     }
 
     fn fail<T>(&mut self, d: Diagnostic) -> Parse<T> {
@@ -570,7 +574,11 @@ impl Parser<'_> {
         value: Expr,
     ) -> Parse<Expr> {
         if !self.eat("in") && !self.is("let") {
-            return self.unexpected("`in` (or another `let`) after the definition");
+            let d = self.expected("`in` (or another `let`) after the definition");
+            let lines = self.text(value.span).contains('\n');
+            let help =
+                "the value goes on to here: if it ends in an earlier line, write `in` behind it";
+            return self.fail(if lines { d.help(help) } else { d });
         }
         let body = self.expr()?;
         let depths = [value.depth, body.depth];

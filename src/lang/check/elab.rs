@@ -282,7 +282,15 @@ impl<'a> Checker<'a> {
                     },
                     _ => 0,
                 };
+                let folds = ["`reduce`", "`reduceSeq`", "`scan`", "`scan_exclusive`", "`scanSeq`"];
                 Err(match &*closure.fun {
+                    FunVal::Partial(..) if n == 1 && folds.contains(&what.as_str()) => {
+                        let name = what.trim_matches('`');
+                        d.help(format!(
+                            "an operator, its first value and an array follow: `{name} (+) 0 xs`"
+                        ))
+                        .into()
+                    }
                     FunVal::Partial(f, args) if tuple(args) == Self::arity(f, &[]) => {
                         d.help("arguments stand side by side: `f x y`, not `f(x, y)`").into()
                     }
