@@ -1001,6 +1001,15 @@ mod tests {
         assert_eq!(range(ScalarOp::Min, signed, 7), None);
         assert_eq!(range(ScalarOp::Shr, unsigned, 24), Some((0, 255)));
         assert_eq!(range(ScalarOp::Shr, signed, 24), None);
+        let clamped = |least: i64, most: i64| {
+            let t = ElemTy::scalar(signed);
+            let x = Expr::Reg(Reg { id: 0, name: "x".into(), ty: t });
+            let ends = [least, most].map(|n| Expr::Index(Index::from(n), signed));
+            let [least, most] = ends;
+            Index::data(Expr::Op(ScalarOp::Clamp, t, vec![x, least, most])).range()
+        };
+        assert_eq!(clamped(0, 255), (0, 255));
+        assert!(clamped(7, 3).0 < 0);
         // As an index, which has 32 bits, this number may be negative.
         assert_eq!(range(ScalarOp::Min, unsigned, 1 << 31), None);
     }

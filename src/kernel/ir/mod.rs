@@ -457,6 +457,7 @@ impl Expr {
     fn values(&self) -> Option<(i64, i64)> {
         let literal = |e: &Expr| match e {
             Expr::Lit(l) => l.as_int().and_then(|n| i64::try_from(n).ok()),
+            Expr::Index(i, _) => i.as_constant(),
             _ => None,
         };
         let either = |a: &Expr, b: &Expr| {
@@ -480,6 +481,10 @@ impl Expr {
                     let ((a, b), (c, d)) = (a.values()?, b.values()?);
                     let least = *op == ScalarOp::Min;
                     Some(if least { (a.min(c), b.min(d)) } else { (a.max(c), b.max(d)) })
+                }
+                (ScalarOp::Clamp, [_, least, most]) => {
+                    let ends = literal(least).zip(literal(most));
+                    ends.filter(|(least, most)| least <= most).or(of_type)
                 }
                 (ScalarOp::Rem, [a, m]) => {
                     let positive = !t.scalar.is_signed() || a.values().is_some_and(|v| v.0 >= 0);
