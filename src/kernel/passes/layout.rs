@@ -187,6 +187,6 @@ mod tests {
         assert!(code(flat, 16).contains("global2[i0]"), "{}", code(flat, 16));
         // Each work-item reads a row that data decide.
         let rows = "mapGlb 0 (reduceSeq (+) 0.0 . index) . distl . fork id I";
-        assert!(!code(&rows, 16).contains("4000 * "), "{}", code(&rows, 16));
+        assert!(!code(rows, 16).contains("4000 * "), "{}", code(rows, 16));
     }
 }
