@@ -17,12 +17,11 @@ struct OrExit;
 fn given(memory: *mut u8, bytes: usize) -> *mut u8 {
     if memory.is_null() {
         // Nothing here allocates, and handlers at exit do not run: they could allocate.
-        let text = "memory ran out";
         let help =
             "choose smaller sizes, or allow more memory (`ulimit -v`, the container's limits)";
         drop(writeln!(
             std::io::stderr(),
-            "error[{}]: {text}: {bytes} bytes cannot be allocated\n = help: {help}",
+            "error[{}]: memory ran out: {bytes} bytes cannot be allocated\n = help: {help}",
             Code::NoMemory
         ));
         // SAFETY: it returns nothing and reads nothing.

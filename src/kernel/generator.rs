@@ -7,7 +7,7 @@ use crate::calculus::nesting::check_nesting;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic};
-use crate::kernel::ir::walk::Fresh;
+use crate::kernel::ir::walk::{Fresh, statements};
 use crate::kernel::ir::{Kernel, Mem, Program};
 use crate::kernel::lower::{self, Record, Step, Stop};
 use crate::kernel::options::Options;
@@ -159,9 +159,7 @@ impl Generator<'_> {
     ) -> (usize, Result<Program, Box<Diagnostic>>) {
         match generated(term, env, self.options, false) {
             Ok((program, host, _)) => {
-                let mut statements = 0;
-                let all = program.kernels.iter().flat_map(|k| &k.body);
-                all.for_each(|s| s.visit(&mut |_| statements += 1));
+                let statements = program.kernels.iter().map(|k| statements(&k.body)).sum();
                 (statements, self.finished(program, host))
             }
             Err(d) => (0, Err(d)),

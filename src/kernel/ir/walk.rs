@@ -56,6 +56,13 @@ impl Fresh {
     }
 }
 
+/// Returns the number of statements, nested ones included.
+pub fn statements(block: &Block) -> usize {
+    let mut count = 0;
+    block.iter().for_each(|s| s.visit(&mut |_| count += 1));
+    count
+}
+
 /// Calls `f` on the direct parts of an expression, values inside its indices first, in the same
 /// order as [`rebuilt`]. The flag says that the part is not always evaluated.
 pub fn parts(e: &Expr, f: &mut dyn FnMut(&Expr, bool)) {

@@ -80,7 +80,6 @@ pub fn program(
         vector: false,
         streaming: false,
         copies: 1,
-        discarded: 0,
         passed_on: BTreeSet::new(),
         states: vec![],
         later: None,

@@ -16,7 +16,7 @@ use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic};
 use crate::kernel::analysis::hazard::{Later, Owned};
 use crate::kernel::ir::index::{Guard, Index, Var};
-use crate::kernel::ir::walk::Fresh;
+use crate::kernel::ir::walk::{Fresh, statements};
 use crate::kernel::ir::{Block, ElemTy, Expr, LoopKind, Mem, MemArray, Program, Reg, Stmt};
 use crate::kernel::options::Options;
 use std::collections::BTreeSet;
@@ -95,6 +95,8 @@ pub struct Building {
     pub ids: [u32; 6],
     /// Ids of the variables for warp and lane.
     pub warp_ids: [u32; 2],
+    /// Number of statements of copies that were too long.
+    pub discarded: usize,
 }
 
 /// A finished kernel of one work-group, which code of one work-item may continue: a launch takes longer than most of such code.
@@ -131,8 +133,6 @@ pub struct Lowerer {
     pub vector: bool,
     /// Whether the results of the next kernel bypass the caches.
     pub streaming: bool,
-    /// Number of statements of copies that were too long.
-    pub discarded: usize,
     /// Number of copies that the enclosing unrolled loops make of the generated code.
     pub copies: i64,
     /// Arrays of a group of which a work-item reads elements that another work-item computed.
@@ -263,13 +263,6 @@ pub fn unlowered<T>(t: &Term) -> Step<T> {
             format!("no kernel is generated for `{what}` here yet")
         },
     )
-}
-
-/// Returns the number of statements of a block, nested ones included.
-fn statements(block: &Block) -> usize {
-    let mut count = 0;
-    block.iter().for_each(|s| s.visit(&mut |_| count += 1));
-    count
 }
 
 impl Lowerer {
@@ -761,7 +754,7 @@ impl Lowerer {
         let most = i64::try_from(self.options.unroll).unwrap_or(i64::MAX);
         if unroll
             && n.saturating_mul(self.copies) <= most
-            && self.discarded <= self.most_discarded()
+            && self.kernel.discarded <= self.most_discarded()
         {
             let mark = self.mark();
             match self.on_trial(|done| matches!(done, Ok(true)), |me| me.unrolled(n, body)) {
@@ -854,8 +847,9 @@ impl Lowerer {
                 let done = me.one_copy(|me| body(me, &Index::from(i)));
                 let copy = me.end();
                 done?;
-                if statements(&copy) > each {
-                    me.discarded += statements(&copy);
+                let length = statements(&copy);
+                if length > each {
+                    me.kernel.discarded += length;
                     return Ok(false);
                 }
                 copies.push(copy);

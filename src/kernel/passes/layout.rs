@@ -8,7 +8,7 @@
 use super::forward_copies::names;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::{rebuild, rebuilt};
-use crate::kernel::ir::{Block, BufferRole, Expr, LoopKind, Mem, Program, Stmt};
+use crate::kernel::ir::{Block, BufferRole, Expr, LoopKind, Mem, MemArray, Program, Stmt};
 use std::collections::BTreeMap;
 
 /// Fewest rows of a temporary that is turned: fewer do not fill the work-items of a device.
@@ -22,12 +22,13 @@ const VECTORS: usize = 32;
 
 /// Turns the temporaries that work-items access row by row.
 pub fn of_temporaries(p: &mut Program) {
-    let mut all = Accesses::new();
+    let free = |b: &usize| p.buffers[*b].role == BufferRole::Temp && names(&p.control, *b) == 0;
+    let mut all: Accesses = (0..p.buffers.len()).filter(free).map(|b| (b, vec![])).collect();
     for (k, kernel) in p.kernels.iter().enumerate() {
         accesses(&kernel.body, k, &mut (None, vec![]), &mut all);
     }
     for (b, all) in all {
-        if let Some(length) = row(p, b, &all) {
+        if let Some(length) = row(&p.buffers[b].array, &all) {
             let rows = i64::try_from(p.buffers[b].array.len).unwrap_or(0) / length;
             let turned = |i: &Index| {
                 let (row, place) = i.div_mod(length);
@@ -38,7 +39,7 @@ pub fn of_temporaries(p: &mut Program) {
     }
 }
 
-/// The accesses to each global buffer. Of an atomic one, the width is 0.
+/// The accesses to each temporary that the host does not name. Of an atomic one, the width is 0.
 type Accesses = BTreeMap<usize, Vec<Access>>;
 
 /// An access to a temporary.
@@ -53,11 +54,7 @@ struct Access {
 }
 
 /// Returns the length of the rows of a temporary that is to be turned.
-fn row(p: &Program, b: usize, all: &[Access]) -> Option<i64> {
-    let array = &p.buffers[b].array;
-    if p.buffers[b].role != BufferRole::Temp || names(&p.control, b) > 0 {
-        return None;
-    }
+fn row(array: &MemArray, all: &[Access]) -> Option<i64> {
     let distance = |a: &Access| Some(a.index.linear_in(a.item?)?.0.abs());
     let mut distances = all.iter().filter_map(distance).filter(|d| *d != 0);
     let length = distances.next().filter(|d| *d > 1 && distances.all(|other| other == *d))?;
@@ -90,7 +87,7 @@ fn gathers_rows(all: &[Access], length: i64) -> bool {
     false
 }
 
-/// Collects the accesses to global memory. `around` has the work-item and the counters.
+/// Collects the accesses to these temporaries. `around` has the work-item and the counters.
 fn accesses(
     block: &Block,
     kernel: usize,
@@ -100,13 +97,9 @@ fn accesses(
     for s in block {
         let mut access = |m: &Mem, index: &Index, width: usize| {
             let Mem::Global(b) = m else { return };
-            out.entry(*b).or_default().push(Access {
-                kernel,
-                index: index.clone(),
-                width,
-                item: around.0,
-                counters: around.1.clone(),
-            });
+            let Some(found) = out.get_mut(b) else { return };
+            let (index, item, counters) = (index.clone(), around.0, around.1.clone());
+            found.push(Access { kernel, index, width, item, counters });
         };
         match s {
             Stmt::Atomic(_, m, i, _) => access(m, i, 0),

@@ -3,6 +3,7 @@
 use super::barrier;
 use super::lifetimes::{self, touched};
 use crate::kernel::ir::index::{Guard, Index};
+use crate::kernel::ir::walk::statements;
 use crate::kernel::ir::{
     Block, Buffer, BufferRole, Control, Expr, Kernel, Mem, Program, Scope, Stmt,
 };
@@ -125,9 +126,7 @@ pub fn locals(k: &mut Kernel, sub_groups: bool) {
     // Arrays that others may share, and the last section that needs each of them.
     let mut homes: Vec<(usize, usize)> = vec![];
     let mut least = None;
-    let mut size = 1;
-    k.body.iter().for_each(|s| s.visit(&mut |_| size += 1));
-    let mut attempts = LOOKED_AT / size;
+    let mut attempts = LOOKED_AT / statements(&k.body).max(1);
     for a in order {
         let (first, last) = life[&a];
         let len = k.locals[a].len;

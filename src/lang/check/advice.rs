@@ -202,8 +202,8 @@ impl<'a> Checker<'a> {
     pub fn operand_text(&self, node: &Node) -> Option<String> {
         match node.kind {
             _ if self.dimensions(&node.ty) > 0 => {
-                let slice = || self.excerpt(node.span).filter(|text| text.ends_with(']'));
-                let slice = || slice().filter(|_| !prelude::holds(node.span));
+                let is_slice = |text: &String| text.ends_with(']') && !prelude::holds(node.span);
+                let slice = || self.excerpt(node.span).filter(is_slice);
                 self.written(node).map(str::to_owned).or_else(slice)
             }
             NodeKind::Var(_) => self.written(node).map(str::to_owned),

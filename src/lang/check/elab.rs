@@ -16,7 +16,7 @@ use crate::lang::lexer::Number;
 use crate::lang::naming::{meant, nearest};
 use crate::lang::prelude;
 use crate::lang::size::Size;
-use crate::lang::typed::{ScalarOp, VarId};
+use crate::lang::typed::{Prim, ScalarOp, VarId};
 use crate::lang::types::ScalarType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -282,9 +282,17 @@ impl<'a> Checker<'a> {
                     },
                     _ => 0,
                 };
-                let folds = ["`reduce`", "`reduceSeq`", "`scan`", "`scan_exclusive`", "`scanSeq`"];
                 Err(match &*closure.fun {
-                    FunVal::Partial(..) if n == 1 && folds.contains(&what.as_str()) => {
+                    FunVal::Partial(f, _)
+                        if n == 1
+                            && matches!(
+                                **f,
+                                FunVal::Builtin(Builtin::Pattern(
+                                    Prim::Reduce | Prim::ReduceSeq | Prim::Scan(_),
+                                    _
+                                ))
+                            ) =>
+                    {
                         let name = what.trim_matches('`');
                         d.help(format!(
                             "an operator, its first value and an array follow: `{name} (+) 0 xs`"
