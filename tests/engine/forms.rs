@@ -185,3 +185,33 @@ fn what_is_computed_twice_is_computed_once() {
     let all = forms(text, &[("n", 64)]);
     assert_eq!(all[0].to_string().matches("0.5").count(), 2, "{}", all[0]);
 }
+
+#[test]
+fn stencils_of_stencils_are_functions_of_the_place() {
+    let text = "entry s [n][m] (u: [n+2][m]f32) : [n][m]f32 =
+        let d = map2 (map2 (-)) u[1:] u[:n+1] in map2 (map2 (-)) d[1:] d[:n]";
+    let all = forms(text, &[("n", 60), ("m", 40)]);
+    // Each element reads three places, of which one is read twice.
+    let one = |f: &Term| f.chain().len() == 2 && f.to_string().starts_with("map (map (");
+    assert_eq!(all.iter().filter(|f| one(f)).count(), 1, "{all:?}");
+    // An array whose elements meet in order is fused by rules.
+    let text = "entry s [n][m] (u: [n][m]f32) : [n][m]f32 =
+        let d = map (map abs) u in map2 (map2 (-)) d d";
+    assert_eq!(with("iota", &forms(text, &[("n", 60), ("m", 40)])), [false; 1]);
+}
+
+#[test]
+fn what_would_be_computed_at_many_places_is_stored() {
+    // The elements of five stencils, one of another, would read 3^5 places.
+    let text = "entry s [n] (u: [n+10]f32) : [n]f32 =
+        let sum a b c : f32 = a + b + c
+        let a = map3 sum u[2:] u[1:n+9] u[:n+8]
+        let b = map3 sum a[2:] a[1:n+7] a[:n+6]
+        let c = map3 sum b[2:] b[1:n+5] b[:n+4]
+        let d = map3 sum c[2:] c[1:n+3] c[:n+2]
+        in map3 sum d[2:] d[1:n+1] d[:n]";
+    let all = forms(text, &[("n", 1000)]);
+    let reads = |f: &Term| f.to_string().matches("index").count();
+    assert!(all.iter().any(|f| reads(f) > 9), "{all:?}");
+    assert!(all.iter().all(|f| reads(f) <= 2 * 64), "{all:?}");
+}

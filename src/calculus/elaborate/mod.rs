@@ -59,6 +59,7 @@ mod partners;
 mod parts;
 mod patterns;
 mod products_out;
+mod pulled;
 mod ranges;
 mod recurrences;
 mod row_scalars;
@@ -258,6 +259,8 @@ fn bodies(
     let whole = whole_rows::columns_at_once(&bodies[last], env, fresh);
     let scalars = row_scalars::in_arrays(&bodies[last], env, fresh);
     let states = states_apart::results_apart(&bodies[last], fresh);
+    let pulled = pulled::by_place(&bodies[last], env, fresh);
+    bodies.extend(pulled);
     bodies.extend(again.into_iter().chain(sorted).chain(whole).chain(scalars).chain(states));
     bodies
 }

@@ -127,6 +127,9 @@ impl Levels {
     }
 }
 
+/// Share of a cache that holds lines until all of their sectors are used. A cache of few ways loses lines before it is full.
+const USABLE: f64 = 0.5;
+
 /// Bytes of which the private arrays of a warp's work-items alternate.
 const WORD: f64 = 4.0;
 
@@ -194,14 +197,16 @@ struct Pattern {
     lines: f64,
     /// Bytes of a sector.
     sector: f64,
-    /// Whether the rest of a sector is used by neighbouring work-items (`beside`), or by the same
-    /// work-item in its next iterations (`next`).
+    /// Whether the rest of a sector is used by neighbouring work-items.
     beside: bool,
-    next: bool,
     /// Bytes that are transferred for each byte that is used.
     waste: f64,
     /// Share of the work-item's loads that touch a sector for the first time.
     new: f64,
+    /// Whether the work-item uses a sector in several accesses.
+    in_parts: bool,
+    /// Times that memory takes for a sector alone, against one of many side by side.
+    lone: f64,
 }
 
 impl Pattern {
@@ -253,24 +258,59 @@ impl Pattern {
             lines,
             sector,
             beside,
-            next,
             waste,
             new: new.min(1.0 / company.max(1.0)),
+            in_parts: next || company > 1.0,
+            lone: (m.memory.uncoalesced_penalty * WORD / sector).max(1.0),
         }
     }
 }
 
-/// Returns the data that an access moves. `crowded` says that the cache of a unit cannot hold all
-/// the lines that its work-items are reading at the moment.
+/// What caches cannot hold of the lines that the resident work-items are reading and writing at the moment.
+struct Crowded {
+    /// Whether the cache of a unit is too small. A sector of which a work-item uses a part at a time is then fetched for each part.
+    unit: bool,
+    /// Whether the last cache is too small. Such sectors then come from memory each time, each alone.
+    device: bool,
+}
+
+impl Crowded {
+    fn of(
+        global: &[(&Access, Pattern)],
+        k: &KernelProfile,
+        s: &Spread,
+        l: &Levels,
+        m: &CostModel,
+    ) -> Crowded {
+        let line = whole(m.memory.line_bytes);
+        let mut seen = BTreeSet::new();
+        let lines: f64 = global
+            .iter()
+            .filter(|(a, _)| seen.insert(a.streak))
+            .map(|(a, p)| {
+                let scalars = (m.memory.line_bytes / a.elem_bytes.max(1) as u64).max(1);
+                p.lines
+                    * k.streaks
+                        .get(a.streak)
+                        .map_or(1.0, |streak| real(streak.blocks(scalars.cast_signed()).max(1)))
+            })
+            .sum();
+        let bytes = s.here * (s.group / s.lanes).ceil() * lines * line;
+        Crowded { unit: bytes > l.near_bytes, device: bytes * s.units > USABLE * l.last_bytes }
+    }
+}
+
+/// Returns the data that an access moves.
 fn moved(
     a: &Access,
     p: &Pattern,
     k: &KernelProfile,
     s: &Spread,
     l: &Levels,
-    crowded: bool,
-    line: f64,
+    crowded: &Crowded,
+    m: &CostModel,
 ) -> Moved {
+    let line = whole(m.memory.line_bytes);
     let wanted = a.count * bytes(a);
     let requests = a.count / s.lanes;
     // What several accesses of a work-item touch in common is fetched once.
@@ -290,17 +330,18 @@ fn moved(
     let all = requests * p.sectors * p.sector;
     // Each load of a place that data decide fetches a sector, unless a cache has it by chance.
     let scattered = !a.store && a.item_stride.is_none() && a.lanes.is_empty();
+    // A work-item uses a sector bit by bit, and the cache has lost it in between.
+    let again = crowded.unit && p.in_parts && !p.beside;
     let common = if a.store {
         all
     } else if kept {
         (s.units * a.footprint).min(anew) * p.waste
-    } else if crowded && p.next && !p.beside {
+    } else if again {
         all
     } else {
         anew * p.waste
     };
     let each = a.count / s.items;
-    let again = crowded && p.next && !p.beside;
     let first = (a.item_footprint / (each * bytes(a))).min(1.0) * if again { 1.0 } else { p.new };
     let gone = if l.fits { 0.0 } else { (a.footprint / anew).min(1.0) };
     let [near, shared, far] = l.waits;
@@ -311,6 +352,7 @@ fn moved(
         far: match (l.fits, scattered) {
             (true, _) => 0.0,
             (false, true) => (all * (1.0 - l.last_bytes / a.footprint)).max(a.footprint),
+            (false, false) if again && crowded.device => all * p.lone,
             (false, false) => a.footprint * p.waste * distinct(false, l.last_bytes),
         },
         // A group waits for its busiest work-item.
@@ -323,15 +365,33 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let x = &m.execution;
     let s = Spread::of(k, m);
     let l = Levels::of(k, m, s.units);
-    let line = whole(m.memory.line_bytes);
     let global: Vec<(&Access, Pattern)> =
         k.accesses.iter().filter(|a| is_global(a)).map(|a| (a, Pattern::of(a, k, &s, m))).collect();
-    let lines: f64 = global.iter().map(|(_, p)| p.lines).sum();
-    let crowded = s.here * (s.group / s.lanes).ceil() * lines * line > l.near_bytes;
+    let crowded = Crowded::of(&global, k, &s, &l, m);
     let [mut read, mut written, mut common, mut near, mut local] = [Share::default(); 5];
     let mut waiting = 0.0;
     for (a, p) in &global {
-        let moved = moved(a, p, k, &s, &l, crowded, line);
+        let moved = moved(a, p, k, &s, &l, &crowded, m);
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "{} {} w{} store {} item {:?} lanes {:?} unit {} dev {} parts {} beside {} lone {} far {} common {} asked {} here {}",
+                k.name,
+                k.groups,
+                a.width,
+                a.store,
+                a.item_stride,
+                a.lanes.len(),
+                crowded.unit,
+                crowded.device,
+                p.in_parts,
+                p.beside,
+                p.lone,
+                moved.far,
+                moved.common,
+                moved.asked,
+                s.here
+            );
+        }
         near.add(moved.asked, moved.asked / l.near);
         common.add(moved.common, moved.common / l.common);
         match a.store {
@@ -364,7 +424,11 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
         // The work-items of a warp have their arrays side by side, so they are apart only at places that data decide.
         let apart = a.walk.iter().any(|(stride, _)| stride.is_none());
         let of = |block: f64| if apart { block / real(a.elem_bytes) } else { 1.0 };
-        spill(a.store, bytes * of(line), bytes * of(whole(m.warps().sector_bytes)));
+        spill(
+            a.store,
+            bytes * of(whole(m.memory.line_bytes)),
+            bytes * of(whole(m.warps().sector_bytes)),
+        );
     }
     let waiting = s.rounds * waiting;
     let [mut floats, mut integers, mut matrix] = [Share::default(); 3];

@@ -748,6 +748,11 @@ impl Facts {
         self.prove_in(x, 1)
     }
 
+    /// As [`Facts::prove`], also with the ranges that facts give to dividends: of `x < n * m` follows `x / m < n`.
+    pub fn prove_with_quotients(&self, x: &Index) -> bool {
+        self.prove_in(x, 2) || self.least(x) >= 0
+    }
+
     /// As [`Facts::prove`], with twice as many facts, and with what they say about dividends. An
     /// element of a batch of matrices whose three dimensions are all padded is in bounds because of
     /// one condition for each dimension. Meant for proofs that must succeed, not for simplification.

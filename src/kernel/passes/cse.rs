@@ -11,7 +11,9 @@
 
 use crate::calculus::scalar::Lit;
 use crate::kernel::ir::index::{Guard, Index};
-use crate::kernel::ir::walk::{Effects, Fresh, Weight, changed, parts, rebuild, rebuilt};
+use crate::kernel::ir::walk::{
+    Effects, Fresh, Weight, changed, parts, rebuild, rebuilt, rebuilt_index,
+};
 use crate::kernel::ir::{Block, Check, ElemTy, Expr, Kernel, Mem, Reg, Stmt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
@@ -229,7 +231,7 @@ impl Finder {
             }
             Expr::Lit(l) => Key::Lit(*l),
             Expr::Arg(i, t) => Key::Arg(*i, *t),
-            Expr::Index(i, t) => Key::Index(i.clone(), *t),
+            Expr::Index(i, t) => Key::Index(by_value(i, &operands), *t),
             Expr::Load(m, t, i) => {
                 let epoch = if self.written.contains(m) {
                     let shared = !matches!(m, Mem::Private(_));
@@ -238,7 +240,7 @@ impl Finder {
                 } else {
                     (0, 0)
                 };
-                Key::Load(*m, *t, i.clone(), epoch)
+                Key::Load(*m, *t, by_value(i, &operands), epoch)
             }
             Expr::Op(op, t, _) => Key::Op(*op, *t),
             Expr::Checked(check, _) => Key::Checked(*check),
@@ -290,6 +292,15 @@ impl Finder {
             at += size;
         });
     }
+}
+
+/// Returns an index with the numbers of the values in it in place of their text: two registers may hold one value.
+fn by_value(i: &Index, values: &[Value]) -> Index {
+    let mut values = values.iter();
+    rebuilt_index(i, &mut |e| {
+        let value = values.next().expect("invariant: a number for each value");
+        Expr::Arg(*value as usize, e.ty().scalar)
+    })
 }
 
 struct Sharer<'a> {

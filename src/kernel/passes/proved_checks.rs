@@ -145,7 +145,8 @@ impl Cx<'_> {
     }
 
     fn is_inside(&self, i: &Index, n: i64) -> bool {
-        self.facts.prove(i) && self.facts.prove(&Index::from(n - 1).sub(i))
+        let proved = |i: &Index| self.facts.prove_with_quotients(i);
+        proved(i) && proved(&Index::from(n - 1).sub(i))
     }
 
     /// Returns an integer as an index, if it does not depend on data.
@@ -154,7 +155,10 @@ impl Cx<'_> {
             Expr::Reg(r) => self.known.numbers.get(&r.id)?.first()?.clone(),
             Expr::Lane(v, k) => match &**v {
                 Expr::Reg(r) => self.known.numbers.get(&r.id)?.get(*k)?.clone(),
-                _ => None,
+                v => match lane(v, *k) {
+                    Expr::Lane(..) => None,
+                    part => self.number(&part),
+                },
             },
             Expr::Index(i, _) if i.has_data() => {
                 let i = i.known_data(&|e| self.number(e));
@@ -251,5 +255,9 @@ mod tests {
         assert_eq!(checks(&at("max (a - 1) 0")), 0);
         assert_eq!(checks(&at("(a + 63) % 64")), 0);
         assert_eq!(checks(&at("(a + 63) % 65")), 1);
+        // A place in rows of 8, of which there are 7 under the condition.
+        assert_eq!(under("a < 56", "a / 8 * 8 + 9"), 1);
+        assert_eq!(under("a < 56", "a / 8 + 57"), 0);
+        assert_eq!(under("a < 57", "a / 8 + 57"), 1);
     }
 }

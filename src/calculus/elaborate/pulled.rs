@@ -1,0 +1,413 @@
+//! A form in which arrays that are computed element by element are functions of a place (pull arrays, or delayed arrays: Keller et
+//! al., Regular, shape-polymorphic, parallel arrays in Haskell, ICFP 2010, section 4).
+//!
+//! A stencil of stencils, such as `let d = map2 (-) xs[1:] xs[:n] in map2 (-) d[1:] d[:n - 1]`, reads a computed array at several
+//! shifted places. The rules fuse maps whose elements meet in order, and no others, so each such array is stored, and there are all the more
+//! kernels the more dimensions the arrays have. Here the element of the result at place `i` is found by asking each array for its
+//! element at a place, from the result back to the inputs: `(xs[i + 2] - xs[i + 1]) - (xs[i + 1] - xs[i])`. One nest of maps over
+//! places computes all of it. What it reads twice is read once by the pass over kernels that finds common subexpressions.
+//!
+//! An array that is read at many places is computed again for each, so one that reads much, and is read much, is stored.
+
+use super::core::{Ex, Kind, Lambda, Layout, Var};
+use super::interchange::named;
+use crate::calculus::scalar::Lit;
+use crate::calculus::size::{Size, SizeEnv};
+use crate::calculus::ty::Ty;
+use crate::lang::typed::{PadMode, Prim, ScalarOp};
+use crate::lang::types::ScalarType;
+
+/// Most reads of stored arrays for one element of the result.
+const READS: usize = 64;
+
+/// Most nodes of the function that computes an element.
+const NODES: usize = 4000;
+
+/// Returns the program with elements of computed arrays as functions of the place; `None` if no array is read at
+/// other places than those of its own elements.
+pub(super) fn by_place(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let mut out = e.clone();
+    let mut pull = Pull { env, fresh, shifted: false, reads: 0 };
+    pull.arrays(&mut out).then_some(out)
+}
+
+struct Pull<'a> {
+    env: &'a SizeEnv,
+    fresh: &'a mut dyn FnMut() -> Var,
+    /// Whether a computed array was read at other places than those of its elements.
+    shifted: bool,
+    /// Reads of stored arrays so far.
+    reads: usize,
+}
+
+impl Pull<'_> {
+    /// Changes the arrays that no function computes. Returns whether there were any.
+    fn arrays(&mut self, e: &mut Ex) -> bool {
+        while let Kind::Let(Layout::Var(v, Ty::Array(..)), value, body) = &e.kind
+            && self.stays_cheap(value, *v, body)
+        {
+            let mut inlined = (**body).clone();
+            self.put_each(&mut inlined, *v, value);
+            *e = inlined;
+        }
+        if let Some(nest) = self.nest(e) {
+            *e = nest;
+            return true;
+        }
+        let mut changed = false;
+        for part in e.parts_outside_functions_mut() {
+            changed |= self.arrays(part);
+        }
+        changed
+    }
+
+    /// Whether all uses of an array may compute it: it is a function of the place, and so is what uses it, with few reads.
+    fn stays_cheap(&mut self, value: &Ex, v: Var, body: &Ex) -> bool {
+        let Some(uses) = uses(body, v) else { return false };
+        let Some((element, reads)) = self.element_of(value) else { return false };
+        is_computed(value) && reads * uses <= READS && element.size() * uses <= NODES
+    }
+
+    /// Returns an element of an array at any place, and the number of reads that it takes.
+    fn element_of(&mut self, array: &Ex) -> Option<(Ex, usize)> {
+        let before = std::mem::take(&mut self.reads);
+        let shifted = self.shifted;
+        let axes = self.axes(&array.ty);
+        let places: Vec<Ex> = axes.iter().map(|(_, p)| p.value(array.span)).collect();
+        let element = self.element(array, &places);
+        self.shifted = shifted;
+        let reads = std::mem::replace(&mut self.reads, before);
+        Some((element?, reads))
+    }
+
+    /// The dimensions of an array, each with a name for a place.
+    fn axes(&mut self, mut ty: &Ty) -> Vec<(Size, Layout)> {
+        let mut axes = vec![];
+        while let Ty::Array(n, of) = ty {
+            let long = n.eval(self.env).is_ok_and(|n| i32::try_from(n).is_err());
+            let counter = Ty::Scalar(if long { ScalarType::I64 } else { ScalarType::I32 });
+            axes.push((n.clone(), named(&counter, self.fresh)));
+            ty = of;
+        }
+        axes
+    }
+
+    /// Returns a nest of maps over places that computes an array; `None` if it gains nothing.
+    fn nest(&mut self, e: &Ex) -> Option<Ex> {
+        if !is_computed(e) || !matches!(e.kind, Kind::Map(..) | Kind::Prim(Prim::Concat, ..)) {
+            return None;
+        }
+        (self.shifted, self.reads) = (false, 0);
+        let axes = self.axes(&e.ty);
+        let places: Vec<Ex> = axes.iter().map(|(_, p)| p.value(e.span)).collect();
+        let mut body = self.element(e, &places)?;
+        if !self.shifted || self.reads > READS || body.size() > NODES {
+            return None;
+        }
+        for (n, place) in axes.iter().rev() {
+            let iota = Ex::iota(n, &place.ty(), e.span);
+            let ty = Ty::array(n, &body.ty);
+            let f = Lambda { params: vec![place.clone()], body: Box::new(body) };
+            body = Ex::new(Kind::Map(Prim::Map, f, vec![iota]), ty, e.span);
+        }
+        Some(body)
+    }
+
+    /// Returns the element of an expression at these places, one for each of its dimensions; `None` if it is no function of the place.
+    fn element(&mut self, e: &Ex, at: &[Ex]) -> Option<Ex> {
+        if !matches!(e.ty, Ty::Array(..)) {
+            return if at.is_empty() { self.scalar(e) } else { None };
+        }
+        let (first, rest) = at.split_first()?;
+        match &e.kind {
+            Kind::Map(Prim::Map, f, args) => {
+                let mut body = (*f.body).clone();
+                let mut lets = vec![];
+                for (p, array) in f.params.iter().zip(args) {
+                    self.bind(p, array, first, &mut body, &mut lets)?;
+                }
+                body.rename(self.fresh);
+                Some(self.element(&body, rest)?.after(lets))
+            }
+            Kind::Prim(prim, funs, _, args) if funs.is_empty() => self.of_view(*prim, e, args, at),
+            Kind::Index(array, i) => {
+                let i = self.scalar(i)?;
+                let at: Vec<Ex> = std::iter::once(i).chain(at.iter().cloned()).collect();
+                self.element(array, &at)
+            }
+            Kind::If(c, yes, no) => {
+                let c = self.scalar(c)?;
+                Some(Ex::choice(c, self.element(yes, at)?, self.element(no, at)?))
+            }
+            Kind::Let(Layout::Var(v, Ty::Array(..)), value, body) => {
+                if !self.stays_cheap(value, *v, body) {
+                    return None;
+                }
+                let mut inlined = (**body).clone();
+                self.put_each(&mut inlined, *v, value);
+                self.element(&inlined, at)
+            }
+            Kind::Let(p, value, body) if !value.ty.has_array() => {
+                let (value, mut body) = (self.scalar(value)?, (**body).clone());
+                let name = p.renamed(&mut body, self.fresh);
+                Some(self.element(&body, at)?.bound(name, value))
+            }
+            Kind::Var(_) | Kind::Input(_) | Kind::Proj(..) if is_stored(e) => self.read(e, at),
+            Kind::Proj(pair, second) => {
+                let Kind::Prim(Prim::Unzip, _, _, args) = &pair.kind else { return None };
+                self.element(args.first()?, at)?.proj(*second)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the element of a view of arrays, or of a constant array.
+    fn of_view(&mut self, prim: Prim, e: &Ex, args: &[Ex], at: &[Ex]) -> Option<Ex> {
+        let (first, rest) = at.split_first()?;
+        let array = args.first();
+        let n = |e: &Ex| e.length()?.eval(self.env).ok();
+        let moved = |i: Ex, rest: &[Ex]| -> Vec<Ex> {
+            std::iter::once(i).chain(rest.iter().cloned()).collect()
+        };
+        match prim {
+            Prim::Iota => match &e.ty {
+                Ty::Array(_, t) if **t == first.ty => Some(first.clone()),
+                _ => None,
+            },
+            Prim::Replicate => self.element(array?, rest),
+            Prim::Zip => Some(Ex::pair(self.element(array?, at)?, self.element(args.get(1)?, at)?)),
+            Prim::Take => self.element(array?, at),
+            Prim::Drop => {
+                let cut = n(array?)?.checked_sub(n(e)?)?;
+                self.shifts(array?);
+                self.element(array?, &moved(plus(first, cut)?, rest))
+            }
+            Prim::Reverse => {
+                let last = number(first, n(e)?.checked_sub(1)?)?;
+                self.shifts(array?);
+                self.element(array?, &moved(op(ScalarOp::Sub, last, first.clone()), rest))
+            }
+            Prim::Transpose => {
+                let (second, rest) = rest.split_first()?;
+                self.shifts(array?);
+                self.element(array?, &[&[second.clone(), first.clone()], rest].concat())
+            }
+            Prim::Split => {
+                let (second, rest) = rest.split_first()?;
+                let Ty::Array(_, row) = &e.ty else { return None };
+                let Ty::Array(m, _) = &**row else { return None };
+                let m = number(first, m.eval(self.env).ok()?)?;
+                let place = op(ScalarOp::Add, op(ScalarOp::Mul, first.clone(), m), second.clone());
+                (first.ty == second.ty).then(|| self.element(array?, &moved(place, rest)))?
+            }
+            Prim::Concat => {
+                let [a, b] = args else { return None };
+                let before = n(a)?;
+                if let Kind::Lit(i) = &first.kind {
+                    let is_first = i.as_int()? < i128::from(before);
+                    let behind =
+                        number(first, u64::try_from(i.as_int()?).ok()?.saturating_sub(before))?;
+                    return if is_first {
+                        self.element(a, at)
+                    } else {
+                        self.element(b, &moved(behind, rest))
+                    };
+                }
+                self.shifts(a);
+                self.shifts(b);
+                let is_first = Ex::op(
+                    ScalarOp::Lt,
+                    vec![first.clone(), number(first, before)?],
+                    ScalarType::Bool,
+                    e.span,
+                );
+                let behind = op(ScalarOp::Sub, first.clone(), number(first, before)?);
+                Some(Ex::choice(
+                    is_first,
+                    self.element(a, at)?,
+                    self.element(b, &moved(behind, rest))?,
+                ))
+            }
+            Prim::Pad(PadMode::Clamp) => {
+                let Kind::Prim(_, _, sizes, _) = &e.kind else { return None };
+                let left = number(first, sizes.first()?.eval(self.env).ok()?)?;
+                let last = number(first, n(array?)?.checked_sub(1)?)?;
+                let place =
+                    op(ScalarOp::Max, op(ScalarOp::Sub, first.clone(), left), number(first, 0)?);
+                self.shifts(array?);
+                self.element(array?, &moved(op(ScalarOp::Min, place, last), rest))
+            }
+            Prim::Gather => {
+                let i = self.element(args.get(1)?, std::slice::from_ref(first))?;
+                self.shifts(array?);
+                self.element(array?, &moved(i, rest))
+            }
+            _ => None,
+        }
+    }
+
+    /// Notes that an array is not read at the places of its own elements.
+    fn shifts(&mut self, array: &Ex) {
+        self.shifted |= is_computed(array);
+    }
+
+    /// Gives what the parameter of a map takes from an array at a place to the map's function: a row as an expression, a scalar as a name.
+    fn bind(
+        &mut self,
+        p: &Layout,
+        array: &Ex,
+        at: &Ex,
+        body: &mut Ex,
+        lets: &mut Vec<(Layout, Ex)>,
+    ) -> Option<()> {
+        match p {
+            Layout::Unit => Some(()),
+            _ if !p.ty().has_array() => {
+                let name = p.renamed(body, self.fresh);
+                let value = self.element(array, std::slice::from_ref(at))?;
+                lets.push((name, value));
+                Some(())
+            }
+            Layout::Var(v, _) => {
+                body.put(*v, &array.element(at)?);
+                Some(())
+            }
+            Layout::Pair(a, b) => match &array.kind {
+                Kind::Prim(Prim::Zip, _, _, args) => {
+                    self.bind(a, args.first()?, at, body, lets)?;
+                    self.bind(b, args.get(1)?, at, body, lets)
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// Returns a scalar expression with the elements of computed arrays as functions of their places.
+    fn scalar(&mut self, e: &Ex) -> Option<Ex> {
+        match &e.kind {
+            Kind::Index(array, i) => {
+                let i = self.scalar(i)?;
+                if !is_stored(array) && is_computed(array) {
+                    self.shifted = true;
+                }
+                self.element(array, &[i])
+            }
+            Kind::Let(Layout::Var(_, Ty::Array(..)), ..) => {
+                let Kind::Let(Layout::Var(v, _), value, body) = &e.kind else { return None };
+                if !self.stays_cheap(value, *v, body) {
+                    return None;
+                }
+                let mut inlined = (**body).clone();
+                self.put_each(&mut inlined, *v, value);
+                self.scalar(&inlined)
+            }
+            Kind::Var(_) | Kind::ScalarInput(..) | Kind::Lit(_) | Kind::Size(_)
+                if !e.ty.has_array() =>
+            {
+                Some(e.clone())
+            }
+            Kind::Pair(..) | Kind::Proj(..) | Kind::Op(..) | Kind::If(..) | Kind::Let(..)
+                if !e.ty.has_array() =>
+            {
+                let mut out = e.clone();
+                for part in out.parts_mut() {
+                    *part = self.scalar(part)?;
+                }
+                Some(with_one_number(out))
+            }
+            _ => None,
+        }
+    }
+
+    fn read(&mut self, array: &Ex, at: &[Ex]) -> Option<Ex> {
+        self.reads += 1;
+        at.iter().try_fold(array.clone(), |e, i| e.element(i))
+    }
+
+    /// Substitutes an array for its name, each time with bound names of its own.
+    fn put_each(&mut self, e: &mut Ex, v: Var, value: &Ex) {
+        if e.kind == Kind::Var(v) {
+            *e = value.refreshed(self.fresh);
+            return;
+        }
+        e.parts_mut().into_iter().for_each(|part| self.put_each(part, v, value));
+    }
+}
+
+/// Returns how often an array is used, if all uses may be elements of a nest: none is in a loop or in the operator of a pattern.
+fn uses(e: &Ex, v: Var) -> Option<usize> {
+    if e.kind == Kind::Var(v) {
+        return Some(1);
+    }
+    let functions_count = matches!(e.kind, Kind::Map(Prim::Map, ..) | Kind::Let(..));
+    let mut n = 0;
+    for (bound, part) in e.parts() {
+        match uses(part, v)? {
+            0 => {}
+            _ if !bound.is_empty() && !functions_count => return None,
+            k => n += k,
+        }
+    }
+    Some(n)
+}
+
+/// Whether an expression is the name of an array in memory, or of a component of one.
+fn is_stored(e: &Ex) -> bool {
+    match &e.kind {
+        Kind::Var(_) | Kind::Input(_) => true,
+        Kind::Proj(pair, _) => is_stored(pair),
+        _ => false,
+    }
+}
+
+/// Whether maps compute elements of an array.
+fn is_computed(e: &Ex) -> bool {
+    match &e.kind {
+        Kind::Map(..) => !e.is_free_of_cost(),
+        Kind::Let(..) => true,
+        _ => e.ty.has_array() && e.parts().iter().any(|(_, part)| is_computed(part)),
+    }
+}
+
+/// Returns an operation on places.
+fn op(op: ScalarOp, a: Ex, b: Ex) -> Ex {
+    let (ty, span) = (a.ty.clone(), a.span);
+    Ex::new(Kind::Op(op, vec![a, b]), ty, span)
+}
+
+/// Returns a place that is `k` further on.
+fn plus(place: &Ex, k: u64) -> Option<Ex> {
+    if k == 0 {
+        return Some(place.clone());
+    }
+    Some(with_one_number(op(ScalarOp::Add, place.clone(), number(place, k)?)))
+}
+
+/// Returns `a + (k + l)` for `a + k + l`, which whole numbers allow, whatever overflows. So equal places have equal text.
+fn with_one_number(e: Ex) -> Ex {
+    let Ty::Scalar(t) = e.ty else { return e };
+    let Some((a, k)) = moved(&e).filter(|_| !t.is_float()) else { return e };
+    let Some((first, l)) = moved(a) else { return e };
+    match k + l {
+        0 => first.clone(),
+        sum => {
+            let sign = if sum < 0 { ScalarOp::Sub } else { ScalarOp::Add };
+            let by = Ex::new(Kind::Lit(Lit::int(t, sum.abs())), e.ty.clone(), e.span);
+            op(sign, first.clone(), by)
+        }
+    }
+}
+
+/// Returns the parts of a sum or a difference whose second part is a number.
+fn moved(e: &Ex) -> Option<(&Ex, i128)> {
+    let Kind::Op(op @ (ScalarOp::Add | ScalarOp::Sub), args) = &e.kind else { return None };
+    let [a, Ex { kind: Kind::Lit(k), .. }] = &args[..] else { return None };
+    let k = k.as_int()?;
+    Some((a, if *op == ScalarOp::Add { k } else { -k }))
+}
+
+/// Returns a number of the type of a place.
+fn number(place: &Ex, k: u64) -> Option<Ex> {
+    let Ty::Scalar(t) = place.ty else { return None };
+    Some(Ex::new(Kind::Lit(Lit::int(t, k.into())), place.ty.clone(), place.span))
+}
