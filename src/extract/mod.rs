@@ -146,7 +146,8 @@ pub fn draw(
         let has = |c: &Candidate, form| c.form == form && !loops_in_group(&c.term);
         without.retain(|form| !drawn.candidates.iter().any(|c| has(c, *form)));
         // The search with defaults takes long, and a form that needs them is rarely the best of several.
-        if without.is_empty() || saturated.forms.len() - without.len() >= ENOUGH {
+        let enough = saturated.forms.len() - without.len() >= ENOUGH && !without.contains(&0);
+        if without.is_empty() || enough {
             break;
         }
         let Some(scope) = others.next() else { break };
