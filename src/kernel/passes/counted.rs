@@ -317,7 +317,8 @@ mod tests {
     /// Returns how often the loop repeats, if the host knows, and the number of launches in it.
     fn times(p: &Program) -> (Option<Times>, usize) {
         let is_loop = |c: &Control| matches!(c, Control::Repeat(..) | Control::While);
-        let first = p.control.iter().position(is_loop).expect("a loop");
+        // Others before it only exchange buffers.
+        let first = p.control.iter().rposition(is_loop).expect("a loop");
         let times = match &p.control[first] {
             Control::Repeat(times, _) => Some(*times),
             _ => None,

@@ -58,6 +58,7 @@ pub fn begin(program: &mut Program, device: &DeviceLimits, host: &mut Fresh) {
     if device.access_bytes > 0 {
         layout::of_temporaries(program);
     }
+    forward_copies::of_last_states(program, host);
 }
 
 /// Completes and improves one kernel. `relaxed` says that floating-point operations may be reassociated.

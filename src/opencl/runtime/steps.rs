@@ -16,8 +16,8 @@ pub(super) fn check(steps: &[Control], plan: &HostPlan) -> Result<()> {
             }
             Control::Swap(a, b) => match (plan.buffers.get(a), plan.buffers.get(b)) {
                 (Some(a), Some(b)) => {
-                    let temporary = a.role == Role::Temp && b.role == Role::Temp;
-                    temporary && (a.elem, a.len) == (b.elem, b.len)
+                    let own = |b: &Role| matches!(b, Role::Temp | Role::Output(_));
+                    own(&a.role) && own(&b.role) && (a.elem, a.len) == (b.elem, b.len)
                 }
                 _ => false,
             },
