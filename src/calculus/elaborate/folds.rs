@@ -345,6 +345,25 @@ mod tests {
         assert_eq!(has(data, "reduce"), (false, false));
     }
 
+    /// A counter that is used behind an offset counts from there, so that the elements are those of the array.
+    #[test]
+    fn loops_with_an_offset_read_whole_arrays() {
+        let of = |bound: &str, place: &str, other: &str| {
+            let text = format!(
+                "entry f [n] [m] (A: [n][n]f32) (B: [n][m]f32) = map (\\i -> map (\\j ->
+                   loop s = B[i, j] for d < {bound} do s + A[{place}, i] * B[{other}, j]) (iota m)) (iota n)"
+            );
+            has(&text, "reduce (+) 0.0 . map (*) . zip")
+        };
+        assert_eq!(of("n - 1 - i", "i + 1 + d", "i + 1 + d"), (false, true));
+        assert_eq!(of("n - i", "d + i", "i + d"), (false, true));
+        // A prefix goes through the whole array, too.
+        assert_eq!(of("i", "d", "d"), (false, true));
+        // Most of the array would be outside of a window. A counter that is used in two ways stays.
+        assert_eq!(of("min 20 (n - i)", "i + d", "i + d"), (false, false));
+        assert_eq!(of("n - i", "i + d", "d"), (false, false));
+    }
+
     #[test]
     fn other_loops_stay() {
         let of = |step: &str| {
