@@ -26,6 +26,18 @@ pub struct Begins {
     alone: Vec<usize>,
 }
 
+impl Begins {
+    /// Number of sites.
+    pub fn len(&self) -> usize {
+        self.foreign.len() + self.alone.len()
+    }
+
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// Returns the sites at which the initial value is no neutral element as it is.
 pub fn begins(entry: &Entry) -> Begins {
     let sites = find::sites(entry);
@@ -65,7 +77,7 @@ fn changes_alone(entry: &Entry, site: &Site) -> bool {
 /// Lets patterns begin with the neutral element of their operator and combines the initial value with their
 /// results; or lets the operator give the initial value for two of them.
 pub fn begin(entry: &mut Entry, sites: &Begins) {
-    if !sites.foreign.is_empty() || !sites.alone.is_empty() {
+    if !sites.is_empty() {
         let mut walk = Walk { sites, next: 0, names: &mut entry.names };
         walk.expr(&mut entry.body);
     }

@@ -218,7 +218,7 @@ mod tests {
             streaming: false,
             body,
         };
-        of(&kernel, &BTreeMap::new())
+        of(&kernel, &BTreeMap::new(), &Trips::default())
     }
 
     fn sum(a: u32, b: u32) -> Expr {
