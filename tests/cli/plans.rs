@@ -51,7 +51,8 @@ fn the_plan_of_a_long_term_is_read_back() {
     let (file, plan) = (p.file("median.pat", text), p.path("median.plan").display().to_string());
     let size = "--size n=100 --device portable";
     p.run(&format!("optimize {file} {size} --budget 1 -o {plan}")).ok();
-    let ran = p.run(&format!("--json run {file} --plan {plan} --gen xs=whole:0..256 --verify")).ok();
+    let ran =
+        p.run(&format!("--json run {file} --plan {plan} --gen xs=whole:0..256 --verify")).ok();
     assert_eq!(ran.last("result")["verified"], true);
     p.run(&format!("emit {file} --plan {plan} -o {}", p.path("kernels").display())).ok();
     // The tuning store holds terms, too.

@@ -135,7 +135,8 @@ entry f [n] (steps: i32) (xs: [n]f32) : [n]f32 =
   map (\\x -> loop y = x for _ < steps do y * y + x) xs\n";
     let file = p.file("steps.pat", text);
     let predicted = |arg: &str| {
-        let ran = p.run(&format!("--json optimize {file} --size n=100000 --device none {arg}")).ok();
+        let ran =
+            p.run(&format!("--json optimize {file} --size n=100000 --device none {arg}")).ok();
         ran.last("result")["predicted_us"].as_f64().unwrap_or(0.0)
     };
     let [few, given, many] = ["--arg steps=10", "", "--arg steps=10000"].map(predicted);

@@ -219,7 +219,8 @@ impl Sum {
                 };
                 (n.unsigned_abs() == 1).then(|| scalar(kind))
             });
-            let constant = (self.constant.signum() == sign).then(|| Some(number(self.constant.saturating_abs())));
+            let constant = (self.constant.signum() == sign)
+                .then(|| Some(number(self.constant.saturating_abs())));
             for term in terms.chain(constant) {
                 out = Some(match out {
                     None if sign == 1 => term?,

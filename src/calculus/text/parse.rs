@@ -825,12 +825,13 @@ mod tests {
             let lets = (1..LONG).map(|i| format!("let t{i} = max t{} x in ", i - 1));
             let lets = lets.collect::<String>();
             round_trip(&format!("map (\\x -> let t0 = abs x in {lets}t{}) . xs", LONG - 1), &xs);
-            let choices: String = (0..LONG).map(|i| format!("if x < {i}.0 then 2.0 else ")).collect();
+            let choices: String =
+                (0..LONG).map(|i| format!("if x < {i}.0 then 2.0 else ")).collect();
             round_trip(&format!("map (\\x -> {choices}x) . xs"), &xs);
             round_trip(&format!("map (\\x -> x{}) . xs", " + x".repeat(LONG)), &xs);
             round_trip(&format!("{}xs", "map abs . ".repeat(LONG)), &xs);
             let tuple = |n: usize| format!("{}x{}", "(x, ".repeat(n), ")".repeat(n));
-            round_trip(&format!("map (\\x -> {}) . xs", tuple(900)), &xs);
+            round_trip(&format!("map (\\x -> {}) . xs", tuple(400)), &xs);
         })
         .expect("a thread");
     }

@@ -338,8 +338,12 @@ mod tests {
     fn step(n: i64, body: Block) -> f64 {
         let (lo, hi) = (Index::from(0), Index::from(n));
         let all = vec![Stmt::Loop { kind: LoopKind::Seq, var: var(n), lo, hi, body }];
-        critical_path(&all, &BTreeMap::new(), Loads { global: 100.0, private: 20.0 }, &Trips::default())
-            / n as f64
+        critical_path(
+            &all,
+            &BTreeMap::new(),
+            Loads { global: 100.0, private: 20.0 },
+            &Trips::default(),
+        ) / n as f64
     }
 
     #[test]

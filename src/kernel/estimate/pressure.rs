@@ -22,8 +22,14 @@ pub(super) fn of(
     spilled: &BTreeMap<Mem, f64>,
     trips: &Trips,
 ) -> Vec<(usize, f64)> {
-    let mut walk =
-        Walk { kernel, spilled, trips, live: BTreeMap::new(), left: BTreeMap::new(), found: vec![] };
+    let mut walk = Walk {
+        kernel,
+        spilled,
+        trips,
+        live: BTreeMap::new(),
+        left: BTreeMap::new(),
+        found: vec![],
+    };
     walk.left = walk.touched(&kernel.body);
     walk.block(&kernel.body, 1.0);
     let mut found = walk.found;

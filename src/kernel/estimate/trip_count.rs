@@ -296,7 +296,8 @@ impl Place<'_> {
     /// loop before. `None` if nothing is known.
     fn margin(self, c: &Expr) -> Option<(f64, bool)> {
         let Expr::Op(op, _, es) = c else { return Some((self.value(c)?, true)) };
-        let difference = |more: usize, less: usize| Some(self.value(&es[more])? - self.value(&es[less])?);
+        let difference =
+            |more: usize, less: usize| Some(self.value(&es[more])? - self.value(&es[less])?);
         let whole = if es.iter().all(|e| e.ty().scalar.is_float()) { 0.0 } else { 1.0 };
         let margin = match op {
             ScalarOp::And => {
@@ -368,8 +369,15 @@ impl Place<'_> {
     }
 
     fn index(self, i: &Index) -> Option<f64> {
+        // Places are as far from the least value as others are from the greatest one.
         #[expect(clippy::cast_possible_truncation, reason = "an estimate")]
-        let at = |v: &Var| Some(v.lo + (signed(v.hi - v.lo) * PLACES[self.k]).round() as i64);
+        let at = |v: &Var| {
+            let (share, range) = (PLACES[self.k], signed(v.hi - v.lo));
+            Some(match share < 0.5 {
+                true => v.lo + (range * share).floor() as i64,
+                false => v.hi - (range * (1.0 - share)).floor() as i64,
+            })
+        };
         #[expect(clippy::cast_possible_truncation, reason = "an estimate")]
         let data = |e: &Expr| self.value(e).map(|x| x as i64);
         i.eval_with(&at, &data).map(signed)
@@ -420,10 +428,9 @@ mod tests {
     /// The trip count of a loop whose counter, register 0, begins with `first`, behind these statements.
     fn of(before: Block, first: i128, go_on: Expr, next: Expr) -> f64 {
         let body = vec![Stmt::Set(reg(0), next)];
-        let all = before.into_iter().chain([
-            Stmt::Decl(reg(0), Some(lit(first))),
-            Stmt::While(vec![], go_on, body),
-        ]);
+        let all = before
+            .into_iter()
+            .chain([Stmt::Decl(reg(0), Some(lit(first))), Stmt::While(vec![], go_on, body)]);
         let all: Block = all.collect();
         let Some(Stmt::While(_, _, body)) = all.last() else { return f64::NAN };
         Trips::of(&all, &|k| (k == 0).then_some(100.0)).of_while(body)
@@ -444,7 +451,8 @@ mod tests {
         let index = |i: Index| Expr::Index(i, ScalarType::I32);
         assert_eq!(count(index(var(101).plus(1))), 51.0);
         // It may be in a register, as the difference of unsigned numbers.
-        let wrap = |e| Expr::Op(ScalarOp::Cast(ScalarType::I32), ElemTy::scalar(ScalarType::U32), vec![e]);
+        let wrap =
+            |e| Expr::Op(ScalarOp::Cast(ScalarType::I32), ElemTy::scalar(ScalarType::U32), vec![e]);
         let bound = op(ScalarOp::Sub, wrap(lit(100)), wrap(Expr::Reg(reg(1))));
         let row = Stmt::Decl(reg(1), Some(index(var(101))));
         assert_eq!(of(vec![row], 0, below(bound), next()), 50.0);
