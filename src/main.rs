@@ -1,6 +1,6 @@
 //! The command line.
 
-use patsat::diag::{Code, Exit};
+use patsat::diag::{Code, Exit, on_own_stack};
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::Write;
 use std::process::ExitCode;
@@ -49,6 +49,7 @@ unsafe impl GlobalAlloc for OrExit {
     }
 }
 
+/// Runs the command on a stack that is large enough for all that recurses over programs and terms.
 fn main() -> ExitCode {
-    patsat::cli::main()
+    on_own_stack(patsat::cli::main).unwrap_or_else(|_| patsat::cli::main())
 }

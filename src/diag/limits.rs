@@ -20,6 +20,11 @@ pub struct Limits {
     pub nesting: usize,
     /// Checking: deepest nesting of expressions once definitions are inlined.
     pub inlined_nesting: usize,
+    /// Terms that are printed and read back (plans, the tuning store): deepest nesting.
+    pub term_nesting: usize,
+    /// The same terms: most parts of a chain of definitions, choices or operations, each of which is inside of the one
+    /// before it.
+    pub term_chain: usize,
     /// Checking: most expressions of one entry once definitions are inlined.
     pub inlined_expressions: usize,
     /// Checking: most components of one type, including nested ones.
@@ -92,6 +97,8 @@ impl Limits {
         program_bytes: 1 << 20,
         nesting: 200,
         inlined_nesting: 600,
+        term_nesting: 2_000,
+        term_chain: 20_000,
         inlined_expressions: 200_000,
         type_components: 1_000,
         all_type_components: 2_000_000,

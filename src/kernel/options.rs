@@ -1,8 +1,10 @@
 //! What the caller decides about kernels: limits of the device, and options of code generation.
 
+use crate::calculus::scalar::Lit;
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::diag::Limits;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The extensions of OpenCL with atomic operations on 64-bit integers.
 pub const ATOMICS_64: [&str; 2] = ["cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"];
@@ -101,6 +103,10 @@ pub struct Options {
     /// Whether data-dependent indices and divisors are used without checks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unchecked: bool,
+    /// The values that scalar arguments are expected to have, by parameter and component. The cost model alone uses them, so
+    /// they are no part of a plan.
+    #[serde(skip)]
+    pub expected: BTreeMap<(String, usize), Lit>,
 }
 
 fn unrolled_statements() -> usize {
@@ -120,6 +126,7 @@ impl Options {
             contract: false,
             relaxed: false,
             unchecked: false,
+            expected: BTreeMap::new(),
         }
     }
 

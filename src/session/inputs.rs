@@ -10,6 +10,7 @@ use super::generate::{Generator, generate, generate_shaped};
 use super::npy::NpyArray;
 use super::program::{Program, Sizes, components};
 use crate::calculus::interp;
+use crate::calculus::scalar::Lit;
 use crate::calculus::value::Value;
 use crate::diag::{Code, Diagnostic, Failure, Result, Span};
 use crate::lang::size::{EXACT, Size, SizeError};
@@ -386,6 +387,41 @@ pub(super) fn bind_with(
         bound.values.push(Value::from_bytes(&shape, &buffers).map_err(broken)?);
     }
     Ok(bound)
+}
+
+/// The values of scalar parameters, by parameter and component.
+pub type Expected = BTreeMap<(String, usize), Lit>;
+
+/// Returns the values that the request, or the program's comment, gives to scalar parameters.
+pub(super) fn expected(program: &Program, request: &Request) -> Result<Expected> {
+    let mut out = Expected::new();
+    for slot in slots(program, request)?.iter().filter(|s| s.dims.is_empty()) {
+        // What is drawn at random says nothing about other values.
+        if matches!(&slot.given, Given::Made(how) if !matches!(how, Generator::Const(_))) {
+            continue;
+        }
+        let made = &mut |w: &Wanted, how: &Generator| {
+            generate_shaped(how, w.ty, w.shape, w.sizes, request.seed, w.stream)
+        };
+        // A constant may be a size that only follows from arrays. Errors are reported when values are bound.
+        if let Ok(array) = fill(program, slot, &request.sizes, 0, made)
+            && let Some(value) = literal(&array)
+        {
+            out.insert((slot.name().to_owned(), slot.component), value);
+        }
+    }
+    Ok(out)
+}
+
+/// Returns the first element of an array.
+fn literal(array: &HostArray) -> Option<Lit> {
+    let (ty, bytes) = (array.ty(), array.ty().bytes());
+    let mut word = [0; 8];
+    word.get_mut(..bytes)?.copy_from_slice(array.bytes().get(..bytes)?);
+    let (bits, above) = (u64::from_le_bytes(word), 64 - 8 * bytes);
+    let extended = (bits << above).cast_signed() >> above;
+    let is_signed = ty.is_integer() && ty.is_signed();
+    Some(Lit { ty, bits: if is_signed { extended.cast_unsigned() } else { bits } })
 }
 
 /// Returns the total size of all parameters in bytes.

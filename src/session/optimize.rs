@@ -3,7 +3,7 @@
 
 use super::answer::Stored;
 use super::graph::Graph;
-use super::inputs::{Bound, Request, bind, sizes};
+use super::inputs::{Bound, Expected, Request, bind, expected, sizes};
 use super::program::{Program, Sizes};
 use super::race::{Finish, Racer, add_yardstick, best, field, race};
 use super::rules::own_rules;
@@ -162,10 +162,11 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<Optimized> {
         let begun = Instant::now();
+        let expected = expected(program, request)?;
         if self.device == Device::None || self.budget == 0 || self.strategy == Strategy::Model {
             let sizes = sizes(program, request)?;
             let rewritten = self.rewrite(program, &sizes, observer)?;
-            return self.ranked(program, sizes, rewritten, begun, observer);
+            return self.ranked(program, (sizes, expected), rewritten, begun, observer);
         }
         let sizes = sizes(program, request)?;
         if let Some((answer, verified)) = self.answered(program, &sizes, begun)?
@@ -179,7 +180,7 @@ impl Session {
         let (device, _) = self.target()?;
         memory::check_device(program, &sizes, &device)?;
         let bound = bind(program, request)?;
-        self.measured(program, bound, begun, observer)
+        self.measured(program, (bound, expected), begun, observer)
     }
 
     /// Returns what lowering decided for the best kernels, as a text for people.
@@ -295,12 +296,13 @@ impl Session {
     fn ranked(
         &self,
         program: &Program,
-        sizes: Sizes,
+        (sizes, expected): (Sizes, Expected),
         rewritten: Rewritten,
         begun: Instant,
         observer: &mut dyn Observer,
     ) -> Result<Optimized> {
         let options = self.options(&program.entry.name, &rewritten.device);
+        let options = Options { expected, ..options };
         let mut pool = rewritten.pool(&options, &self.limits);
         let mut counts = drawn_counts(&rewritten.drawn);
         observer.event(&Event::Phase(Phase::Generate));
@@ -341,7 +343,7 @@ impl Session {
     fn measured(
         &self,
         program: &Program,
-        bound: Bound,
+        (bound, expected): (Bound, Expected),
         begun: Instant,
         observer: &mut dyn Observer,
     ) -> Result<Optimized> {
@@ -361,7 +363,7 @@ impl Session {
             true => add_yardstick(&mut inputs, work.read_bytes, &device),
             false => 0,
         };
-        let options = self.options(&program.entry.name, &device);
+        let options = Options { expected, ..self.options(&program.entry.name, &device) };
         let mut pool = rewritten.pool(&options, &self.limits);
         let mut counts = drawn_counts(&rewritten.drawn);
         let given = Arc::new(inputs);

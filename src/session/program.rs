@@ -28,6 +28,8 @@ pub struct Program {
     /// The entry with sizes as general as its body allows, so that two axes that merely have the same length are
     /// different dimensions to the optimiser.
     general: Entry,
+    /// How patterns begin whose initial value is no neutral element as it is written.
+    begins: laws::Begins,
     /// Every size of `general`, and the declared size it equals.
     fresh: Vec<(String, Size)>,
     /// The generators of parameters (or of components, `xs.1`) that are not given, from the lines `gen: NAME=HOW ...`
@@ -54,15 +56,16 @@ impl Program {
         let mut declared = lang::check_entry(source, entry)?;
         let (mut general, fresh) = lang::check_entry_general(source, Some(&declared.name), true)?;
         let (samples, usual) = samples(source, &declared)?;
-        let foreign = laws::foreign(&declared);
+        let begins = laws::begins(&declared);
         for entry in [&mut declared, &mut general] {
-            laws::begin(entry, &foreign);
+            laws::begin(entry, &begins);
         }
         Ok(Program {
             source: source.clone(),
             samples,
             usual,
             entry: declared,
+            begins,
             general,
             fresh: fresh.into_iter().collect(),
         })
@@ -77,7 +80,7 @@ impl Program {
         if rules.divides_numbers() {
             let name = Some(self.entry.name.as_str());
             let (mut general, fresh) = lang::check_entry_general(&self.source, name, false)?;
-            laws::begin(&mut general, &laws::foreign(&self.entry));
+            laws::begin(&mut general, &self.begins);
             (self.general, self.fresh) = (general, fresh.into_iter().collect());
         }
         Ok(self)
@@ -180,8 +183,8 @@ fn laws_of(source: &Arc<Source>, entry: &Entry, sizes: &Sizes) -> Vec<Diagnostic
 /// Returns the errors of an entry's operators, at any sizes.
 pub(super) fn broken_laws(source: &Arc<Source>, entry: &Entry) -> Vec<Diagnostic> {
     let mut entry = entry.clone();
-    let foreign = laws::foreign(&entry);
-    laws::begin(&mut entry, &foreign);
+    let begins = laws::begins(&entry);
+    laws::begin(&mut entry, &begins);
     let mut found = laws_of(source, &entry, &Sizes::new());
     found.retain(|d| d.severity == Severity::Error);
     found

@@ -1,10 +1,11 @@
 //! Compares search strategies: how good a kernel each finds, and after how many measurements.
 
-use super::inputs::{Bound, Request, bind};
+use super::inputs::{Bound, Request, bind, expected};
 use super::optimize::{drawn_counts, nothing};
 use super::{Device, Observer, Phase, Program, Session, Sizes, Strategy, memory};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic, Result};
+use crate::kernel::Options;
 use crate::tune::event::Event;
 use crate::tune::measure::{Outcome, Schedule, measure};
 use crate::tune::reference::Reference;
@@ -109,7 +110,8 @@ impl Session {
             .map_err(|e| Diagnostic::error(Code::Io, format!("no temporary folder: {e}")))?;
         let mut store = Store::open(&folder.path().join("shared.sqlite"))?;
         let rewritten = self.rewrite(program, &sizes, observer)?;
-        let options = self.options(&program.entry.name, &device);
+        let expected = expected(program, request)?;
+        let options = Options { expected, ..self.options(&program.entry.name, &device) };
         let mut staff = self.start_staff(&device, inputs)?;
         let worker = &mut staff.worker;
         let device = worker.device()?;

@@ -5,6 +5,7 @@
 
 use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
+use crate::calculus::text::can_be_read;
 use crate::device::cost_model::CostModel;
 use crate::diag::{self, Code, Diagnostic, on_all_cores};
 use crate::extract::{Alone, Candidate, Joiner, StageValues};
@@ -87,6 +88,11 @@ impl Variant {
         skeleton: &str,
         model: &CostModel,
     ) -> Result<Variant, Box<Diagnostic>> {
+        if !can_be_read(term) {
+            // The tuning store and plans hold terms as text.
+            let text = "the term is nested too deeply to be read back from a plan";
+            return Err(Box::new(Diagnostic::error(Code::KernelLimit, text)));
+        }
         let (prediction, kernels) = predicted(program, model);
         let plan = opencl::print::print(program);
         Ok(Variant {

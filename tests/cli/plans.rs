@@ -42,6 +42,24 @@ fn a_plan_runs_the_kernels_that_were_found() {
     p.run("run programs/scal.pat --plan /no/such.plan").fails("E0901", 9);
 }
 
+/// The network that sorts 25 elements is a chain of hundreds of definitions.
+#[test]
+fn the_plan_of_a_long_term_is_read_back() {
+    let p = Place::new();
+    let text = "entry median [n] (xs: [n]u8) : [n]u8 =
+  xs |> pad 12 12 clamp |> slide 25 1 |> map (\\w -> (sort w)[12])\n";
+    let (file, plan) = (p.file("median.pat", text), p.path("median.plan").display().to_string());
+    let size = "--size n=100 --device portable";
+    p.run(&format!("optimize {file} {size} --budget 1 -o {plan}")).ok();
+    let ran =
+        p.run(&format!("--json run {file} --plan {plan} --gen xs=whole:0..256 --verify")).ok();
+    assert_eq!(ran.last("result")["verified"], true);
+    p.run(&format!("emit {file} --plan {plan} -o {}", p.path("kernels").display())).ok();
+    // The tuning store holds terms, too.
+    let ran = p.run(&format!("--json run {file} {size} --gen xs=whole:0..256 --verify")).ok();
+    assert_eq!(ran.last("result")["kernels_from"], "store");
+}
+
 #[test]
 fn what_a_plan_says_of_elsewhere_is_a_warning() {
     let p = Place::new();

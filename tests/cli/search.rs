@@ -125,3 +125,20 @@ fn simulators_check_kernels_and_time_nothing() {
         .collect();
     assert_eq!(on, ["timed", "right"]);
 }
+
+/// The number of steps of a loop may be an argument: the model takes its value, from the command line or from the program's comment.
+#[test]
+fn predictions_depend_on_arguments() {
+    let p = Place::new();
+    let text = "-- gen: steps=const:1000
+entry f [n] (steps: i32) (xs: [n]f32) : [n]f32 =
+  map (\\x -> loop y = x for _ < steps do y * y + x) xs\n";
+    let file = p.file("steps.pat", text);
+    let predicted = |arg: &str| {
+        let ran =
+            p.run(&format!("--json optimize {file} --size n=100000 --device none {arg}")).ok();
+        ran.last("result")["predicted_us"].as_f64().unwrap_or(0.0)
+    };
+    let [few, given, many] = ["--arg steps=10", "", "--arg steps=10000"].map(predicted);
+    assert!(20.0 * few < given && 5.0 * given < many, "{few} {given} {many}");
+}

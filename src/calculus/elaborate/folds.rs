@@ -14,6 +14,7 @@ use super::enter;
 use super::interchange::named;
 use super::ranges::Ranges;
 use super::recurrences::number_of_steps;
+use super::shifts::{self, Shifted, Sum, Sums};
 use super::sizes::nest;
 use crate::calculus::laws;
 use crate::calculus::size::{Size, SizeEnv};
@@ -37,7 +38,8 @@ pub(super) fn as_reductions(
     fresh: &mut dyn FnMut() -> Var,
 ) -> Option<Ex> {
     let mut out = e.clone();
-    let mut folds = Folds { env, ranges: Ranges::new(env), approx, fresh, changed: false };
+    let (ranges, names) = (Ranges::new(env), Sums::new());
+    let mut folds = Folds { env, ranges, names, approx, fresh, changed: false };
     folds.walk(&mut out);
     folds.changed.then_some(out)
 }
@@ -45,9 +47,23 @@ pub(super) fn as_reductions(
 struct Folds<'a> {
     env: &'a SizeEnv,
     ranges: Ranges<'a>,
+    /// What names of integers stand for.
+    names: Sums,
     approx: &'a mut Approx,
     fresh: &'a mut dyn FnMut() -> Var,
     changed: bool,
+}
+
+/// The steps of a loop.
+struct Steps<'e> {
+    init: &'e Ex,
+    acc: &'e Layout,
+    /// The counter, or the element of an array, and all its values.
+    element: Layout,
+    array: Ex,
+    body: Ex,
+    /// Which of the values are those of steps, and the names that the condition uses.
+    within: Option<(Ex, Vec<(Layout, Ex)>)>,
 }
 
 /// What a loop does to one component of its state.
@@ -61,6 +77,11 @@ struct Part {
 impl Folds<'_> {
     fn walk(&mut self, e: &mut Ex) {
         self.ranges.enter(e);
+        if let Kind::Let(Layout::Var(v, _), value, _) = &e.kind
+            && let Some(sum) = Sum::of(value, &self.names)
+        {
+            self.names.insert(*v, sum);
+        }
         match &e.kind {
             // The program itself has chosen what a low-level map computes.
             Kind::Map(prim, ..) if *prim != Prim::Map => return,
@@ -74,21 +95,21 @@ impl Folds<'_> {
 
     /// Returns the reduction that a loop computes.
     fn fold(&mut self, e: &Ex) -> Option<Ex> {
-        let (init, acc, element, array, body, bound) = match &e.kind {
-            Kind::For(init, bound, counter @ Layout::Var(_, ty), acc, body) => {
-                let (n, bound) = match number_of_steps(bound) {
-                    Some(n) => (n, None),
-                    None => {
-                        let most = u64::try_from(self.ranges.greatest(bound)?).ok()?;
-                        (Size::constant((most <= MOST).then_some(most)?), Some(&**bound))
-                    }
-                };
-                (&**init, acc, counter, Ex::iota(&n, ty, e.span), &**body, bound)
-            }
+        let span = e.span;
+        let Steps { init, acc, element, array, body, within } = match &e.kind {
+            Kind::For(init, bound, counter, acc, body) => match number_of_steps(bound) {
+                Some(n) => {
+                    let array = Ex::iota(&n, &counter.ty(), span);
+                    let (element, body) = (counter.clone(), (**body).clone());
+                    Steps { init, acc, element, array, body, within: None }
+                }
+                None => self.bounded(e)?,
+            },
             Kind::Prim(Prim::ReduceSeq, f, _, args) => {
                 let ([f], [init, xs]) = (&f[..], &args[..]) else { return None };
                 let [acc, x] = &f.params[..] else { return None };
-                (init, acc, x, xs.clone(), &*f.body, None)
+                let (element, body) = (x.clone(), (*f.body).clone());
+                Steps { init, acc, element, array: xs.clone(), body, within: None }
             }
             _ => return None,
         };
@@ -97,7 +118,7 @@ impl Folds<'_> {
         if n.eval(self.env).ok()? < if floats { OF_FLOATS } else { STEPS } {
             return None;
         }
-        let (mut lets, mut result) = (vec![], body);
+        let (mut lets, mut result) = (vec![], &body);
         while let Kind::Let(p, value, inner) = &result.kind {
             lets.push((p.clone(), (**value).clone()));
             result = inner;
@@ -121,32 +142,68 @@ impl Folds<'_> {
         if parts.iter().any(|p| is_sum(p) && is_float(p)) && !self.approx.use_it() {
             return None;
         }
-        let span = e.span;
         let elements = nest(parts.iter().map(|p| p.element.clone()).collect(), Ex::pair)?;
         let units = nest(parts.iter().map(|p| p.unit.clone()).collect(), Ex::pair)?;
         let mut of_step = elements.after(lets);
-        // All steps have the same bound, which is computed once.
-        let bound = bound.map(|bound| (named(&bound.ty, self.fresh), bound.clone()));
-        if let Some((name, _)) = &bound {
-            let places = vec![element.value(span), name.value(span)];
-            let within = Ex::op(ScalarOp::Lt, places, ScalarType::Bool, span);
-            of_step = Ex::choice(within, of_step, units.clone());
+        let mut bounds = vec![];
+        if let Some((condition, named)) = within {
+            of_step = Ex::choice(condition, of_step, units.clone());
+            bounds = named;
         }
-        let mapped = Ex::map_of(of_step, [(element, &array)], self.fresh)?;
+        let mapped = Ex::map_of(of_step, [(&element, &array)], self.fresh)?;
         if units.ty != e.ty {
             return None;
         }
         let from_unit = *init == units;
         let operator = self.operator(&parts, &e.ty, span)?;
         let kind = Kind::Prim(Prim::Reduce, vec![operator], vec![], vec![units, mapped]);
-        let reduced = Ex::new(kind, e.ty.clone(), span).after(bound.into_iter().collect());
+        let reduced = Ex::new(kind, e.ty.clone(), span).after(bounds);
         if from_unit {
             return Some(reduced);
         }
         // The initial value need not be neutral: it takes part once.
+        if let [part] = &parts[..] {
+            let kind = Kind::Op(part.op, vec![init.clone(), reduced]);
+            return Some(Ex { kind, ..e.clone() });
+        }
         let Lambda { params, body } = self.operator(&parts, &e.ty, span)?;
         let values = params.into_iter().zip([init.clone(), reduced]);
         Some(values.rev().fold(*body, |e, (p, value)| e.bound(p, value)))
+    }
+
+    /// Returns the steps of a loop whose number of steps is only known to have a bound.
+    fn bounded<'e>(&mut self, e: &'e Ex) -> Option<Steps<'e>> {
+        let Kind::For(init, bound, Layout::Var(counter, ty), acc, body) = &e.kind else {
+            return None;
+        };
+        let (span, of) = (e.span, scalar(ty)?);
+        let most = u64::try_from(self.ranges.greatest(bound)?).ok()?;
+        let given = ((*counter, of), acc, &**bound, &**body);
+        let shifted = shifts::shifted(given, most, &self.ranges, &self.names, self.fresh);
+        let (counter, body, n, from, to) = match shifted {
+            Some(Shifted { counter, body, n, from, to }) => (counter, body, n, Some(from), to),
+            None => {
+                let n = shifts::length_of_read(body, *counter, most, &self.ranges);
+                let n = n.unwrap_or_else(|| Size::constant(most));
+                let counter = Layout::Var(*counter, ty.clone());
+                (counter, (**body).clone(), n, None, Some((**bound).clone()))
+            }
+        };
+        if self.ranges.size(&n)? > MOST {
+            return None;
+        }
+        let compared = |op, a, b| Ex::op(op, vec![a, b], ScalarType::Bool, span);
+        // All steps have the same bound, which is computed once.
+        let named = to.map(|to| (named(ty, self.fresh), to));
+        let above = from.map(|from| compared(ScalarOp::Le, from, counter.value(span)));
+        let below = named
+            .iter()
+            .map(|(name, _)| compared(ScalarOp::Lt, counter.value(span), name.value(span)));
+        let both = |a, b| compared(ScalarOp::And, a, b);
+        let within = above.into_iter().chain(below).reduce(both)?;
+        let array = Ex::iota(&n, ty, span);
+        let within = Some((within, named.into_iter().collect()));
+        Some(Steps { init, acc, element: counter, array, body, within })
     }
 
     /// Returns the operator of a reduction by parts.
@@ -286,6 +343,25 @@ mod tests {
         let data = "entry f [n] (xs: [n]i32) =
             map (\\i -> loop acc = 0i32 for k < xs[i] do acc + k) (iota n)";
         assert_eq!(has(data, "reduce"), (false, false));
+    }
+
+    /// A counter that is used behind an offset counts from there, so that the elements are those of the array.
+    #[test]
+    fn loops_with_an_offset_read_whole_arrays() {
+        let of = |bound: &str, place: &str, other: &str| {
+            let text = format!(
+                "entry f [n] [m] (A: [n][n]f32) (B: [n][m]f32) = map (\\i -> map (\\j ->
+                   loop s = B[i, j] for d < {bound} do s + A[{place}, i] * B[{other}, j]) (iota m)) (iota n)"
+            );
+            has(&text, "reduce (+) 0.0 . map (*) . zip")
+        };
+        assert_eq!(of("n - 1 - i", "i + 1 + d", "i + 1 + d"), (false, true));
+        assert_eq!(of("n - i", "d + i", "i + d"), (false, true));
+        // A prefix goes through the whole array, too.
+        assert_eq!(of("i", "d", "d"), (false, true));
+        // Most of the array would be outside of a window. A counter that is used in two ways stays.
+        assert_eq!(of("min 20 (n - i)", "i + d", "i + d"), (false, false));
+        assert_eq!(of("n - i", "i + d", "d"), (false, false));
     }
 
     #[test]

@@ -65,6 +65,7 @@ mod recurrences;
 mod row_scalars;
 mod row_sums;
 mod scan_fusion;
+mod shifts;
 mod sides;
 mod sizes;
 mod states_apart;

@@ -27,6 +27,11 @@ impl<'a> Ranges<'a> {
         }
     }
 
+    /// Returns the value of a size.
+    pub(super) fn size(&self, n: &Size) -> Option<u64> {
+        n.eval(self.env).ok()
+    }
+
     /// Notes what an expression binds.
     pub(super) fn enter(&mut self, e: &Ex) {
         match &e.kind {
@@ -76,7 +81,7 @@ impl<'a> Ranges<'a> {
     }
 
     /// Returns a number that an integer never exceeds, if it is never negative, either.
-    fn natural(&self, e: &Ex) -> Option<i128> {
+    pub(super) fn natural(&self, e: &Ex) -> Option<i128> {
         let (most, limit) = (self.greatest(e)?, limit(&e.ty)?);
         let naturals = |args: &[Ex]| args.iter().all(|a| self.natural(a).is_some());
         let is_natural = match &e.kind {

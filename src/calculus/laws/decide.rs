@@ -235,7 +235,7 @@ fn chosen(test: &Node, yes: &Rc<Node>, no: &Rc<Node>) -> Option<Node> {
 }
 
 /// Returns the scalars of a literal value.
-fn constants(z: &Expr) -> Option<Vec<Literal>> {
+pub(super) fn constants(z: &Expr) -> Option<Vec<Literal>> {
     let mut parts = vec![];
     tree(z, &mut IndexMap::new())?.flatten(&mut parts);
     let literal = |n: &Rc<Node>| match **n {

@@ -31,7 +31,7 @@ pub(in crate::calculus) use decide::unit_of;
 use find::{Site, relies};
 use rand::RngExt;
 use slice::{Sample, Slice, Values, expr, small_sizes};
-pub use start::{begin, foreign};
+pub use start::{Begins, begin, begins};
 
 /// Runs of a program for each operator, on values of every style; as many again on values around its
 /// constants, if any.

@@ -3,28 +3,80 @@
 //! `reduce max 0 xs` means the same as `max 0 (reduce max lowest xs)`, where the initial value is neutral. So a
 //! pattern with an operator of the language begins with that operator's neutral element, if its own initial
 //! value is found to change elements.
+//!
+//! An infinite initial value may be neutral for all numbers, but not for itself: in the sum of exponentials
+//! `\a b -> let m = max a b in m + log (exp (a - m) + exp (b - m))`, `lowest` and `lowest` give NaN. Kernels
+//! combine initial values with each other where there are fewer elements than work-items, so such an operator gives the
+//! initial value there.
 
-use super::decide::{keeps_laws, neutral};
-use super::slice::expr;
-use super::{Law, applied, find, relies, tried};
+use super::decide::{constants, keeps_laws, neutral};
+use super::slice::{Slice, Values, expr, small_sizes};
+use super::{Case, Law, Site, Trial, applied, find, relies, tried};
 use crate::calculus::interp::Sizes;
-use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Prim, VarId};
-use crate::lang::types::Type;
+use crate::calculus::sample::{self, Style};
+use crate::lang::typed::{Entry, Expr, ExprKind, Fun, Literal, Prim, ScalarOp, VarId};
+use crate::lang::types::{ScalarType, Type};
 
-/// Returns the numbers of the sites ([`find::sites`]) at which [`begin`] gives the pattern another initial value.
-pub fn foreign(entry: &Entry) -> Vec<usize> {
-    let sites = find::sites(entry);
-    let known = sites.iter().enumerate().filter(|(_, site)| neutral(site.op).is_some());
-    let foreign = known.filter(|(i, site)| {
-        let broken = tried(entry, &Sizes::new(), site, *i).broken;
-        matches!(broken, Some((Law::LeftNeutral | Law::RightNeutral, _)))
-    });
-    foreign.map(|(i, _)| i).collect()
+/// The sites ([`find::sites`]) that [`begin`] changes, by number.
+#[derive(Clone, Debug, Default)]
+pub struct Begins {
+    /// The pattern gets another initial value.
+    foreign: Vec<usize>,
+    /// The operator gets a result for two initial values.
+    alone: Vec<usize>,
 }
 
-/// Lets the patterns at these sites begin with the neutral element of their operator, and combines the initial
-/// value with their results.
-pub fn begin(entry: &mut Entry, sites: &[usize]) {
+impl Begins {
+    /// Number of sites.
+    pub fn len(&self) -> usize {
+        self.foreign.len() + self.alone.len()
+    }
+
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Returns the sites at which the initial value is no neutral element as it is.
+pub fn begins(entry: &Entry) -> Begins {
+    let sites = find::sites(entry);
+    let mut out = Begins::default();
+    for (i, site) in sites.iter().enumerate() {
+        if neutral(site.op).is_some() {
+            let broken = tried(entry, &Sizes::new(), site, i).broken;
+            if matches!(broken, Some((Law::LeftNeutral | Law::RightNeutral, _))) {
+                out.foreign.push(i);
+            }
+        } else if changes_alone(entry, site) {
+            out.alone.push(i);
+        }
+    }
+    out
+}
+
+/// Whether an operator gives something else for two initial values, one of which is infinite.
+fn changes_alone(entry: &Entry, site: &Site) -> bool {
+    let infinite = |l: &Literal| matches!(l, Literal::Float(x) if x.is_infinite());
+    if !constants(site.z).is_some_and(|z| z.iter().any(infinite)) {
+        return false;
+    }
+    let slice = Slice::of(entry, site, false);
+    let trial = Trial::new(entry, site, &slice);
+    // The operator may capture variables.
+    (0..4).any(|run| {
+        let rng = &mut sample::rng(0, &entry.name, run);
+        let sizes = small_sizes(rng, entry, &Sizes::new());
+        let Ok(Some(made)) = slice.run(rng, &sizes, Values::Of(Style::Small)) else { return false };
+        let [a, b, c] = [(); 3].map(|()| made.z.clone());
+        let at = Case { sizes: made.sizes, captured: made.captured, z: made.z, a, b, c };
+        trial.results(&at).is_some_and(|r| r.za.to_floats() != at.z.to_floats())
+    })
+}
+
+/// Lets patterns begin with the neutral element of their operator and combines the initial value with their
+/// results; or lets the operator give the initial value for two of them.
+pub fn begin(entry: &mut Entry, sites: &Begins) {
     if !sites.is_empty() {
         let mut walk = Walk { sites, next: 0, names: &mut entry.names };
         walk.expr(&mut entry.body);
@@ -32,7 +84,7 @@ pub fn begin(entry: &mut Entry, sites: &[usize]) {
 }
 
 struct Walk<'a> {
-    sites: &'a [usize],
+    sites: &'a Begins,
     /// The number of the next site, in the order of [`find::sites`].
     next: usize,
     names: &'a mut Vec<String>,
@@ -56,14 +108,18 @@ impl Walk<'_> {
             }
             ExprKind::Prim { prim, funs, args, .. } => {
                 args.iter_mut().for_each(|a| self.expr(a));
-                let mut here = false;
+                let (mut here, mut alone) = (false, None);
                 if let Some((op, z, commutes)) = relies(*prim, funs, args)
                     && !keeps_laws(op, z, commutes)
                 {
-                    here = self.sites.contains(&self.next);
+                    here = self.sites.foreign.contains(&self.next);
+                    alone = self.sites.alone.contains(&self.next).then(|| z.clone());
                     self.next += 1;
                 }
                 funs.iter_mut().for_each(|f| self.expr(&mut f.body));
+                if let (Some(z), [op]) = (alone, &mut funs[..]) {
+                    settle(op, z);
+                }
                 if here {
                     self.start(e);
                 }
@@ -107,5 +163,44 @@ impl Walk<'_> {
             ExprKind::Let(z, Box::new(own), Box::new(mapped))
         };
         *e = Expr { kind, ty, span };
+    }
+}
+
+/// Lets an operator give the initial value for two initial values. The condition is the same with the arguments exchanged, so that a
+/// commutative operator is still seen to be one.
+fn settle(op: &mut Fun, z: Expr) {
+    let truth = |op, args| expr(ExprKind::Scalar(op, args), Type::Scalar(ScalarType::Bool));
+    let Some(units) = constants(&z) else { return };
+    let mut equal = vec![];
+    for (v, t) in &op.params {
+        let mut parts = vec![];
+        scalars(expr(ExprKind::Var(*v), t.clone()), &mut parts);
+        if parts.len() != units.len() {
+            return;
+        }
+        let tests = parts.into_iter().zip(&units).map(|(part, unit)| {
+            let unit = expr(ExprKind::Lit(*unit), part.ty.clone());
+            truth(ScalarOp::Eq, vec![part, unit])
+        });
+        equal.extend(tests.reduce(|a, b| truth(ScalarOp::And, vec![a, b])));
+    }
+    let Some(both) = equal.into_iter().reduce(|a, b| truth(ScalarOp::And, vec![a, b])) else {
+        return;
+    };
+    let (ty, span) = (op.body.ty.clone(), op.body.span);
+    let body = std::mem::replace(&mut *op.body, z.clone());
+    let kind = ExprKind::If(Box::new(both), Box::new(z), Box::new(body));
+    *op.body = Expr { kind, ty, span };
+}
+
+/// Collects the scalars of a tuple.
+fn scalars(e: Expr, out: &mut Vec<Expr>) {
+    match e.ty.clone() {
+        Type::Tuple(types) => {
+            for (k, t) in types.into_iter().enumerate() {
+                scalars(expr(ExprKind::Proj(Box::new(e.clone()), k), t), out);
+            }
+        }
+        _ => out.push(e),
     }
 }

@@ -327,9 +327,31 @@ fn long_chunks_iterates_and_other_patterns_are_found() {
 fn begun(text: &str) -> (Entry, usize) {
     let source = Source::new("a.pat", text);
     let mut entry = lang::check_entry(&source, None).expect("the program is well-typed");
-    let sites = foreign(&entry);
+    let sites = begins(&entry);
     begin(&mut entry, &sites);
     (entry, sites.len())
+}
+
+/// Kernels combine initial values with each other where there are fewer elements than work-items.
+#[test]
+fn infinite_initial_values_are_neutral_for_themselves() {
+    let pair = "(\\(a, x) (b, y) -> let m = max a b in (m, x * exp (a - m) + y * exp (b - m))) (lowest, 0)";
+    let log = "(\\a b -> let m = max a b in m + log (exp (a - m) + exp (b - m))) f32.lowest";
+    for (op, ty, is_changed) in
+        [(pair, "(f32, f32)", true), (log, "f32", true), ("max f32.lowest", "f32", false)]
+    {
+        let text = format!("entry f [n] (xs: [n]{ty}) : {ty} = reduce {op} xs");
+        passes(&text);
+        let (entry, count) = begun(&text);
+        assert_eq!(count, usize::from(is_changed), "{text}");
+        // The reduction is now over initial values as well.
+        let ExprKind::Prim { funs, args, .. } = &entry.body.kind else { panic!("a reduction") };
+        let twice = applied(&funs[0], args[0].clone(), args[0].clone());
+        let alone = Entry { params: vec![], body: twice, ..entry.clone() };
+        let value = interp::run(&alone, &Sizes::new(), &[]).expect("a value");
+        assert_eq!(value.to_floats()[0], f64::NEG_INFINITY, "{text}");
+        assert!(value.to_floats().iter().all(|x| !x.is_nan()), "{text}");
+    }
 }
 
 #[test]

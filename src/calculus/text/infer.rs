@@ -373,12 +373,20 @@ impl Infer<'_> {
                     (self.scalar(a, scope, depth)?, self.scalar(b, scope, depth)?);
                 (SExpr::pair(a, b), Ty::pair(&t, &u))
             }
-            RawScalarKind::Let(name, a, b) => {
-                let (a, t) = self.scalar(a, scope, depth)?;
-                scope.push((name.clone(), SExpr::Var(depth, t.clone()), t));
-                let (b, u) = self.scalar(b, scope, depth + 1)?;
-                scope.pop();
-                (SExpr::Let(Arc::new(a), Arc::new(b)), u)
+            RawScalarKind::Let(..) => {
+                // Chains of definitions are long, so they are typed by iteration.
+                let (outer, mut rest, mut depth) = (scope.len(), e, depth);
+                let mut values = vec![];
+                while let RawScalarKind::Let(name, a, b) = &rest.kind {
+                    let (a, t) = self.scalar(a, scope, depth)?;
+                    scope.push((name.clone(), SExpr::Var(depth, t.clone()), t));
+                    values.push(Arc::new(a));
+                    (rest, depth) = (&**b, depth + 1);
+                }
+                let (last, t) = self.scalar(rest, scope, depth)?;
+                scope.truncate(outer);
+                let wrap = |rest, a| SExpr::Let(a, Arc::new(rest));
+                (values.into_iter().rev().fold(last, wrap), t)
             }
             RawScalarKind::For(acc, init, i, bound, body) => {
                 let (init, t) = self.scalar(init, scope, depth)?;

@@ -95,14 +95,35 @@ struct Parser<'a> {
     toks: Vec<(Tok, Span)>,
     pos: usize,
     depth: usize,
+    bounds: Bounds,
 }
 
-/// Parses a term in `range` of the source.
+/// What a text may need of the stacks of all that recurses over terms.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// Deepest nesting.
+    deep: usize,
+    /// Most parts of a chain of definitions, choices or operations, which the parser reads by iteration.
+    long: usize,
+}
+
+/// Parses a term in `range` of the source, which a person wrote.
 ///
 /// # Errors
 /// [`Code::Parse`] with its place.
 pub fn parse_term(source: &Arc<Source>, range: Range<usize>) -> Result<Raw> {
     whole(source, range, Parser::chain)
+}
+
+/// Parses a term in `range` of the source, which may be as large as those that are printed. It needs a stack of
+/// [`STACK_BYTES`](crate::diag::STACK_BYTES), and so does what recurses over the result.
+///
+/// # Errors
+/// [`Code::Parse`] with its place.
+pub fn parse_large_term(source: &Arc<Source>, range: Range<usize>) -> Result<Raw> {
+    let limits = Limits::DEFAULT;
+    let bounds = Bounds { deep: limits.term_nesting, long: limits.term_chain };
+    bounded(source, range, bounds, Parser::chain)
 }
 
 /// Parses a size in `range` of the source; names are dimensions.
@@ -126,8 +147,18 @@ fn whole<'a, T>(
     range: Range<usize>,
     parse: impl FnOnce(&mut Parser<'a>) -> Result<T>,
 ) -> Result<T> {
+    let nesting = Limits::DEFAULT.nesting;
+    bounded(source, range, Bounds { deep: nesting, long: nesting }, parse)
+}
+
+fn bounded<'a, T>(
+    source: &'a Arc<Source>,
+    range: Range<usize>,
+    bounds: Bounds,
+    parse: impl FnOnce(&mut Parser<'a>) -> Result<T>,
+) -> Result<T> {
     let toks = lex(source, range)?;
-    let mut p = Parser { source, toks, pos: 0, depth: 0 };
+    let mut p = Parser { source, toks, pos: 0, depth: 0, bounds };
     let out = parse(&mut p)?;
     match p.peek() {
         Tok::End => Ok(out),
@@ -186,12 +217,17 @@ impl Parser<'_> {
 
     fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
-        if self.depth > Limits::default().nesting {
+        if self.depth > self.bounds.deep {
             return self.fail("a term that is nested less deeply");
         }
         let out = f(self);
         self.depth -= 1;
         out
+    }
+
+    /// Fails if a chain that has `parts` parts cannot have another one.
+    fn longer(&self, parts: usize) -> Result<()> {
+        if parts < self.bounds.long { Ok(()) } else { self.fail("a shorter term") }
     }
 
     fn chain(&mut self) -> Result<Raw> {
@@ -375,53 +411,74 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses definitions and choices, and what follows the last of them. Sorting networks and tables have chains of
+    /// thousands, so these are no nesting.
     fn scalar(&mut self) -> Result<RawScalar> {
         self.nested(|p| {
-            let start = p.span();
-            let done = |kind, p: &Self| Ok(RawScalar { kind, span: start.to(p.last()) });
-            if p.word("if") {
-                let c = p.scalar()?;
-                p.expect_word("then")?;
-                let a = p.scalar()?;
-                p.expect_word("else")?;
-                let b = p.scalar()?;
-                return done(RawScalarKind::If(Box::new(c), Box::new(a), Box::new(b)), p);
+            let mut heads = vec![];
+            loop {
+                let start = p.span();
+                let head = if p.word("if") {
+                    let c = p.scalar()?;
+                    p.expect_word("then")?;
+                    let a = p.scalar()?;
+                    p.expect_word("else")?;
+                    Head::If(c, a)
+                } else if p.word("let") {
+                    let name = p.name()?;
+                    p.expect("=")?;
+                    let a = p.scalar()?;
+                    p.expect_word("in")?;
+                    Head::Let(name, a)
+                } else {
+                    break;
+                };
+                p.longer(heads.len())?;
+                heads.push((head, start));
             }
-            if p.word("let") {
-                let name = p.name()?;
-                p.expect("=")?;
-                let a = p.scalar()?;
-                p.expect_word("in")?;
-                let b = p.scalar()?;
-                return done(RawScalarKind::Let(name, Box::new(a), Box::new(b)), p);
-            }
-            if p.word("loop") {
-                p.expect("(")?;
-                let acc = p.name()?;
-                p.expect("=")?;
-                let init = Box::new(p.scalar()?);
-                p.expect(")")?;
-                if p.word("while") {
-                    let cond = Box::new(p.scalar()?);
-                    p.expect_word("do")?;
-                    let body = Box::new(p.scalar()?);
-                    return done(RawScalarKind::While(acc, init, cond, body), p);
-                }
-                p.expect_word("for")?;
-                let i = p.name()?;
-                p.expect("<")?;
-                let bound = Box::new(p.scalar()?);
-                p.expect_word("do")?;
-                let body = Box::new(p.scalar()?);
-                return done(RawScalarKind::For(acc, init, i, bound, body), p);
-            }
-            p.infix(1)
+            let last = p.without_head()?;
+            Ok(heads.into_iter().rev().fold(last, |rest, (head, start)| {
+                let span = start.to(rest.span);
+                let kind = match head {
+                    Head::If(c, a) => RawScalarKind::If(Box::new(c), Box::new(a), Box::new(rest)),
+                    Head::Let(name, a) => RawScalarKind::Let(name, Box::new(a), Box::new(rest)),
+                };
+                RawScalar { kind, span }
+            }))
         })
+    }
+
+    /// Parses a loop or an expression of operators.
+    fn without_head(&mut self) -> Result<RawScalar> {
+        if !self.word("loop") {
+            return self.infix(1);
+        }
+        let start = self.last();
+        let done = |kind, p: &Self| Ok(RawScalar { kind, span: start.to(p.last()) });
+        self.expect("(")?;
+        let acc = self.name()?;
+        self.expect("=")?;
+        let init = Box::new(self.scalar()?);
+        self.expect(")")?;
+        if self.word("while") {
+            let cond = Box::new(self.scalar()?);
+            self.expect_word("do")?;
+            let body = Box::new(self.scalar()?);
+            return done(RawScalarKind::While(acc, init, cond, body), self);
+        }
+        self.expect_word("for")?;
+        let i = self.name()?;
+        self.expect("<")?;
+        let bound = Box::new(self.scalar()?);
+        self.expect_word("do")?;
+        let body = Box::new(self.scalar()?);
+        done(RawScalarKind::For(acc, init, i, bound, body), self)
     }
 
     fn infix(&mut self, level: u8) -> Result<RawScalar> {
         let start = self.span();
         let mut left = self.scalar_application()?;
+        let mut parts = 1;
         while let Tok::Sym(s) = self.peek().clone() {
             let Some((op, strength)) = scalar_op::infix(s) else {
                 break;
@@ -429,6 +486,8 @@ impl Parser<'_> {
             if strength < level {
                 break;
             }
+            self.longer(parts)?;
+            parts += 1;
             self.pos += 1;
             let right = self.nested(|p| p.infix(strength + 1))?;
             left = RawScalar {
@@ -674,6 +733,14 @@ impl Parser<'_> {
     }
 }
 
+/// The beginning of a scalar expression that ends with another one.
+enum Head {
+    /// `if c then a else`.
+    If(RawScalar, RawScalar),
+    /// `let x = a in`.
+    Let(String, RawScalar),
+}
+
 fn word_literal(name: &str) -> Option<Lit> {
     match name {
         "true" => {
@@ -705,7 +772,10 @@ fn function(name: &str) -> Option<ScalarOp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calculus::text::{Context, read_term};
+    use crate::calculus::scalar::{SExpr, ScalarFn};
+    use crate::calculus::term::{Op, Term};
+    use crate::calculus::text::{Context, can_be_read, read_term};
+    use crate::diag::on_own_stack;
     use indexmap::IndexMap;
 
     fn round_trip(text: &str, inputs: &[(&str, &str)]) {
@@ -744,6 +814,43 @@ mod tests {
             "map join . split ((m - 2)*(n - 2)).t0 . join . xs",
             &[("xs", "[(n - 2)][(m - 2)][k]f32")],
         );
+    }
+
+    /// What a sorting network or a long sum gives is read back, and what nests too deeply is known before it is written.
+    #[test]
+    fn long_chains_are_read_back() {
+        const LONG: usize = 5_000;
+        let xs = [("xs", "[n]f32")];
+        on_own_stack(|| {
+            let lets = (1..LONG).map(|i| format!("let t{i} = max t{} x in ", i - 1));
+            let lets = lets.collect::<String>();
+            round_trip(&format!("map (\\x -> let t0 = abs x in {lets}t{}) . xs", LONG - 1), &xs);
+            let choices: String =
+                (0..LONG).map(|i| format!("if x < {i}.0 then 2.0 else ")).collect();
+            round_trip(&format!("map (\\x -> {choices}x) . xs"), &xs);
+            round_trip(&format!("map (\\x -> x{}) . xs", " + x".repeat(LONG)), &xs);
+            round_trip(&format!("{}xs", "map abs . ".repeat(LONG)), &xs);
+            let tuple = |n: usize| format!("{}x{}", "(x, ".repeat(n), ")".repeat(n));
+            round_trip(&format!("map (\\x -> {}) . xs", tuple(400)), &xs);
+        })
+        .expect("a thread");
+    }
+
+    #[test]
+    fn terms_that_nest_too_deeply_are_known() {
+        let nested = |n: usize| {
+            let (ty, x) = (Ty::Scalar(ScalarType::F32), SExpr::Arg);
+            let minus = |e| SExpr::Op(ScalarOp::Neg, ScalarType::F32, vec![e]);
+            let body = (0..n).fold(x, |e, _| minus(e));
+            let f = ScalarFn { dom: ty.clone(), cod: ty, body };
+            Term::new(Op::Scalar(Arc::new(f)), vec![], vec![], vec![]).expect("a term")
+        };
+        let (some, many) = (Limits::DEFAULT.term_nesting - 10, Limits::DEFAULT.term_nesting + 10);
+        on_own_stack(|| {
+            assert!(can_be_read(&nested(some)));
+            assert!(!can_be_read(&nested(many)));
+        })
+        .expect("a thread");
     }
 
     #[test]

@@ -342,15 +342,17 @@ fn expr(e: &SExpr, names: &Names, depth: usize, level: u8) -> String {
             ),
             level > 0,
         ),
-        SExpr::Let(a, b) => paren(
-            format!(
-                "let {}{depth} = {} in {}",
-                names.binder,
-                expr(a, names, depth, 0),
-                expr(b, names, depth + 1, 0)
-            ),
-            level > 0,
-        ),
+        SExpr::Let(..) => {
+            // Chains of definitions are long, so they are printed by iteration.
+            let (mut text, mut rest, mut depth) = (String::new(), e, depth);
+            while let SExpr::Let(a, b) = rest {
+                let a = expr(a, names, depth, 0);
+                text.push_str(&format!("let {}{depth} = {a} in ", names.binder));
+                (rest, depth) = (b, depth + 1);
+            }
+            text.push_str(&expr(rest, names, depth, 0));
+            paren(text, level > 0)
+        }
         SExpr::For(init, bound, body) => paren(
             format!(
                 "loop ({}{} = {}) for {}{depth} < {} do {}",

@@ -5,7 +5,7 @@
 //! by as much as each of the last of them ends later than the one before, so much each further iteration takes.
 
 use super::dependence_chain::{PRODUCTS, latency};
-use super::trip_count::{of_loop, of_while};
+use super::trip_count::Trips;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,10 +52,16 @@ pub const LOADS: [Loads; 3] = {
 
 /// Returns the time of the first work-item of a kernel with this body, in latencies of an addition, as if it were alone on
 /// the device. `spilled` are the private arrays that are not in registers; `loads` gives the latencies of loads.
-pub fn critical_path(body: &Block, spilled: &BTreeMap<Mem, f64>, loads: Loads) -> f64 {
+pub fn critical_path(
+    body: &Block,
+    spilled: &BTreeMap<Mem, f64>,
+    loads: Loads,
+    trips: &Trips,
+) -> f64 {
     let mut w = Walk {
         spilled,
         loads,
+        trips,
         barrier: 0.0,
         issue: 0.0,
         started: 0.0,
@@ -83,6 +89,7 @@ enum Place {
 struct Walk<'a> {
     spilled: &'a BTreeMap<Mem, f64>,
     loads: Loads,
+    trips: &'a Trips,
     /// When the last barrier was passed, or the condition of the branch was known.
     barrier: f64,
     /// When the next instruction can be issued if it waits for nothing.
@@ -137,19 +144,19 @@ impl Walk<'_> {
             }
             Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } => {
                 let first = lo.eval(&|v| Some(self.value(v))).unwrap_or(var.lo);
-                self.iterations(body, of_loop(&hi.sub(lo)), &mut |me, done| {
+                self.iterations(body, self.trips.of_loop(lo, hi, body), &mut |me, done| {
                     me.values.insert(var.id, first.saturating_add(done));
                     me.block(body);
                 });
             }
             Stmt::Loop { var, lo, hi, body, .. } => {
-                if of_loop(&hi.sub(lo)) > 0.0 {
+                if self.trips.of_loop(lo, hi, body) > 0.0 {
                     self.values.insert(var.id, var.lo);
                     self.block(body);
                 }
             }
             Stmt::While(head, go_on, body) => {
-                self.iterations(body, of_while(go_on, body), &mut |me, _| {
+                self.iterations(body, self.trips.of_while(body), &mut |me, _| {
                     me.block(head);
                     let known = me.expr(go_on);
                     me.issue = me.issue.max(known);
@@ -331,7 +338,12 @@ mod tests {
     fn step(n: i64, body: Block) -> f64 {
         let (lo, hi) = (Index::from(0), Index::from(n));
         let all = vec![Stmt::Loop { kind: LoopKind::Seq, var: var(n), lo, hi, body }];
-        critical_path(&all, &BTreeMap::new(), Loads { global: 100.0, private: 20.0 }) / n as f64
+        critical_path(
+            &all,
+            &BTreeMap::new(),
+            Loads { global: 100.0, private: 20.0 },
+            &Trips::default(),
+        ) / n as f64
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! what the loop takes from outside is live all the time. A compiler may move code so that less is live, and what it makes for
 //! addresses is not counted, so this is an estimate.
 
-use super::trip_count::{of_loop, of_while};
+use super::trip_count::Trips;
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +17,19 @@ enum Value {
 
 /// Returns the most bytes that are live at once in a block of the kernel and how often a work-item runs the block, for those blocks
 /// that no other one exceeds in both. `spilled` are the private arrays that are not in registers.
-pub(super) fn of(kernel: &Kernel, spilled: &BTreeMap<Mem, f64>) -> Vec<(usize, f64)> {
-    let mut walk =
-        Walk { kernel, spilled, live: BTreeMap::new(), left: BTreeMap::new(), found: vec![] };
+pub(super) fn of(
+    kernel: &Kernel,
+    spilled: &BTreeMap<Mem, f64>,
+    trips: &Trips,
+) -> Vec<(usize, f64)> {
+    let mut walk = Walk {
+        kernel,
+        spilled,
+        trips,
+        live: BTreeMap::new(),
+        left: BTreeMap::new(),
+        found: vec![],
+    };
     walk.left = walk.touched(&kernel.body);
     walk.block(&kernel.body, 1.0);
     let mut found = walk.found;
@@ -36,6 +46,7 @@ pub(super) fn of(kernel: &Kernel, spilled: &BTreeMap<Mem, f64>) -> Vec<(usize, f
 struct Walk<'a> {
     kernel: &'a Kernel,
     spilled: &'a BTreeMap<Mem, f64>,
+    trips: &'a Trips,
     /// The bytes of what is live after the statement at hand.
     live: BTreeMap<Value, usize>,
     /// How often each array is touched in front of the statement at hand.
@@ -64,7 +75,7 @@ impl Walk<'_> {
                 self.live.remove(&Value::Reg(r.id));
             }
             Stmt::Loop { kind, lo, hi, body, .. } => {
-                let trips = of_loop(&hi.sub(lo));
+                let trips = self.trips.of_loop(lo, hi, body);
                 let group: usize = self.kernel.group.iter().product();
                 let trips = match kind {
                     LoopKind::Seq => trips,
@@ -74,8 +85,8 @@ impl Walk<'_> {
                 self.hold(body);
                 self.block(body, times * trips);
             }
-            Stmt::While(first, go_on, second) => {
-                let times = times * of_while(go_on, second);
+            Stmt::While(first, _, second) => {
+                let times = times * self.trips.of_while(second);
                 self.hold(first);
                 self.hold(second);
                 self.block(second, times);
@@ -213,7 +224,7 @@ mod tests {
             streaming: false,
             body,
         };
-        of(&kernel, &BTreeMap::new())
+        of(&kernel, &BTreeMap::new(), &Trips::default())
     }
 
     fn sum(a: u32, b: u32) -> Expr {

@@ -8,7 +8,7 @@ use super::critical_path::{LOADS, critical_path};
 pub use super::op_kind::OpKind;
 use super::op_kind::kind;
 use super::pressure;
-use super::trip_count::{UNKNOWN, of_loop, of_while};
+use super::trip_count::{Trips, UNKNOWN};
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::parts;
 use crate::kernel::ir::{
@@ -296,9 +296,11 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     let group_size: usize = k.group.iter().product();
     let groups =
         k.global.iter().zip(k.group).map(|(n, g)| real(*n) / real(g.max(1))).product::<f64>();
+    let trips = Trips::of(&k.body, &|arg| program.scalars.get(arg)?.number());
     let mut w = Walk {
         program,
         kernel: k,
+        trips: &trips,
         out: KernelProfile {
             name: k.name.clone(),
             groups,
@@ -324,8 +326,8 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     w.block(&k.body, 1.0, true);
     w.side_by_side();
     let spilled = w.out.spilled(REGISTERS);
-    w.out.pressure = pressure::of(k, &spilled);
-    w.out.path = LOADS.map(|loads| critical_path(&k.body, &spilled, loads));
+    w.out.pressure = pressure::of(k, &spilled, &trips);
+    w.out.path = LOADS.map(|loads| critical_path(&k.body, &spilled, loads, &trips));
     for streak in &mut w.out.streaks {
         streak.places.sort_unstable();
     }
@@ -407,6 +409,7 @@ impl Trace {
 struct Walk<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
+    trips: &'a Trips,
     out: KernelProfile,
     /// Enclosing loops: kind, variable and trip count.
     loops: Vec<(LoopKind, u32, f64)>,
@@ -475,7 +478,7 @@ impl Walk<'_> {
                 }
             }
             Stmt::Loop { kind, var, lo, hi, body } => {
-                let trips = of_loop(&hi.sub(lo));
+                let trips = self.trips.of_loop(lo, hi, body);
                 let kept = match kind {
                     LoopKind::Seq => {
                         self.out.iterations += each * trips;
@@ -526,8 +529,8 @@ impl Walk<'_> {
                 self.block(a, count / 2.0, uniform);
                 self.block(b, count / 2.0, uniform);
             }
-            Stmt::While(head, go_on, body) => {
-                let times = of_while(go_on, body);
+            Stmt::While(head, _, body) => {
+                let times = self.trips.of_while(body);
                 self.block(head, count * times, uniform);
                 self.block(body, count * times, uniform);
             }

@@ -553,15 +553,25 @@ impl Index {
     /// Evaluates the index; `None` if a variable has no value, the index contains data, or the
     /// value overflows.
     pub fn eval(&self, f: &dyn Fn(&Var) -> Option<i64>) -> Option<i64> {
+        self.eval_with(f, &|_| None)
+    }
+
+    /// As [`Index::eval`], with a value for each value that the program computes.
+    pub fn eval_with(
+        &self,
+        f: &dyn Fn(&Var) -> Option<i64>,
+        data: &dyn Fn(&Expr) -> Option<i64>,
+    ) -> Option<i64> {
         let mut out = self.constant;
         for (a, c) in &self.terms {
+            let of = |i: &Index| i.eval_with(f, data);
             let x = match a {
                 Atom::Var(v) => f(v)?,
-                Atom::Div(x, k) => x.eval(f)?.div_euclid(*k),
-                Atom::Mod(x, k) => x.eval(f)?.rem_euclid(*k),
-                Atom::Min(x, y) => x.eval(f)?.min(y.eval(f)?),
-                Atom::Max(x, y) => x.eval(f)?.max(y.eval(f)?),
-                Atom::Data(_) => return None,
+                Atom::Div(x, k) => of(x)?.div_euclid(*k),
+                Atom::Mod(x, k) => of(x)?.rem_euclid(*k),
+                Atom::Min(x, y) => of(x)?.min(of(y)?),
+                Atom::Max(x, y) => of(x)?.max(of(y)?),
+                Atom::Data(d) => data(&d.value)?,
             };
             out = out.checked_add(x.checked_mul(*c)?)?;
         }

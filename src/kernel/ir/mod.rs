@@ -293,6 +293,16 @@ pub struct ScalarArg {
     pub name: Arc<str>,
     /// Its type.
     pub scalar: ScalarType,
+    /// The value that it is expected to have, for the cost model alone.
+    pub expected: Option<Lit>,
+}
+
+impl ScalarArg {
+    /// Returns the expected value as a number.
+    pub fn number(&self) -> Option<f64> {
+        let lit = self.expected?;
+        lit.as_float().or_else(|| Some(lit.as_int()? as f64))
+    }
 }
 
 /// One step of the host. A loop extends from its first step to the matching [`Control::End`].
@@ -386,9 +396,12 @@ impl Program {
             match c {
                 Control::Launch(k) => out[*k] += now,
                 Control::Repeat(Times::Known(n), _) => times.push(now * *n as f64),
-                Control::Repeat(Times::Given { .. }, _) | Control::While => {
-                    times.push(now * unknown);
+                Control::Repeat(Times::Given { arg, plus, less }, _) => {
+                    let given = self.scalars.get(*arg).and_then(ScalarArg::number);
+                    let steps = given.map(|n| (n + (plus - less) as f64).max(0.0));
+                    times.push(now * steps.unwrap_or(unknown));
                 }
+                Control::While => times.push(now * unknown),
                 Control::Check(_) | Control::Swap(..) => {}
                 Control::End => {
                     times.pop();

@@ -6,7 +6,7 @@ use super::leaf::Emit;
 use super::lowerer::{Building, Context, Lowerer, Open};
 use super::schedule::Record;
 use super::view::{Shape, Slot, Step, Stop, View, Views, stop};
-use crate::calculus::scalar::SExpr;
+use crate::calculus::scalar::{Lit, SExpr};
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::calculus::ty::Ty;
@@ -20,7 +20,7 @@ use crate::kernel::options::Options;
 use crate::lang::types::ScalarType;
 use indexmap::IndexMap;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -42,10 +42,11 @@ pub fn program(
         },
         buffers: vec![],
         args: vec![],
+        expected: &options.expected,
         names: BTreeSet::new(),
     };
     builder.collect(term)?;
-    let Inputs { views, mut buffers, args, mut names } = builder;
+    let Inputs { views, mut buffers, args, mut names, .. } = builder;
     let views = Rc::new(views);
     let shape = views.shape(&term.ty().cod)?;
     let mut slots = vec![];
@@ -269,14 +270,16 @@ fn is_reserved(name: &str) -> bool {
         .any(|t| name.strip_prefix(t).is_some_and(|w| w.parse::<u8>().is_ok()))
 }
 
-struct Inputs {
+struct Inputs<'a> {
     views: Views,
     buffers: Vec<Buffer>,
     args: Vec<ScalarArg>,
+    /// The expected values of scalar parameters.
+    expected: &'a BTreeMap<(String, usize), Lit>,
     names: BTreeSet<String>,
 }
 
-impl Inputs {
+impl Inputs<'_> {
     /// Collects every parameter that the term mentions, in order of first mention.
     fn collect(&mut self, term: &Term) -> Step<()> {
         let mut found: Vec<(Arc<str>, Ty)> = vec![];
@@ -361,6 +364,7 @@ impl Inputs {
             component,
             name: unique(&stem, &mut self.names),
             scalar: t,
+            expected: self.expected.get(&(name.to_string(), component)).copied(),
         });
         self.views.scalars.insert(key, i);
         i
