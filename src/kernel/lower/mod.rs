@@ -11,6 +11,7 @@
 
 mod accumulator;
 mod apply;
+mod bin_runs;
 mod counting_sort;
 mod counting_sort_groups;
 mod dest;
