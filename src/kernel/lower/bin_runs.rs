@@ -66,7 +66,10 @@ impl Lowerer {
     /// Combines part `c` of the values, if there is one.
     pub fn combine_part(&mut self, h: &Binned, c: &Index, own: &Own) -> Step<()> {
         let whole = Index::from(h.n / h.length);
-        self.where_less(c, &whole, &mut |me| me.combine_whole_part(h, c, own))
+        self.where_less(c, &whole, &mut |me| match h.length {
+            1 => me.combine_one(h, c, own),
+            _ => me.combine_whole_part(h, c, own),
+        })
     }
 
     /// Combines the values behind the last part, of which work-item `w` of all has one at most.
@@ -94,7 +97,7 @@ impl Lowerer {
             copies.push(self.end());
             taken.push(value?);
             // Long functions are computed in a loop. Neighbouring work-items take neighbouring values there.
-            if length > 1 && statements(&copies[0]) > STATEMENTS {
+            if statements(&copies[0]) > STATEMENTS {
                 let step = h.n / length;
                 return self.repeat(length, false, &mut |me, e| {
                     me.combine_one(h, &e.times(step).add(c), own)
@@ -115,9 +118,6 @@ impl Lowerer {
 
     fn combine_taken(&mut self, h: &Binned, taken: &[(View, View)], own: &Own) -> Step<()> {
         let Some(((place, value), rest)) = taken.split_first() else { return Ok(()) };
-        if rest.is_empty() {
-            return self.change_bin(h, place, value, own);
-        }
         let bin = Shape::Elem(place.expr()?.ty());
         let (at, sum) = (self.from(place, &bin)?, self.from(value, h.elem)?);
         for (place, value) in rest {
