@@ -411,6 +411,11 @@ fn scans_and_histograms() {
         ("histogram_of_bytes", &[("n", 5003)]),
         ("histogram_of_pairs", &[("n", 5003)]),
         ("counting_sort", &[("n", 5003)]),
+        // Work-items take several values each.
+        ("histogram_of_bytes", &[("n", 33_003)]),
+        ("histogram_of_windows", &[("n", 33_003), ("m", 61)]),
+        ("histograms_of_same_bins", &[("n", 33_003), ("m", 37)]),
+        ("bins_in_order", &[("n", 33_003)]),
     ] {
         let (found, run) = check(program, sizes, Data::Stated, Which::Together(19));
         assert!(run > 0, "{program} {sizes:?}: none of {found} has kernels");

@@ -5,11 +5,15 @@ use patsat::kernel::DeviceLimits;
 
 /// The sums of values by bin, of `n` values in `m` bins.
 fn sums(n: u64, m: u64) -> Kernels {
+    sums_on(DeviceLimits { access_bytes: 16, ..DeviceLimits::default() }, n, m)
+}
+
+fn sums_on(device: DeviceLimits, n: u64, m: u64) -> Kernels {
     let program = format!(
         "entry sums [n] (xs: [n]f32) : [{m}]f32 = histogram (+) 0 {m} (map (\\x -> i32.f32 x) xs) xs"
     );
     let term = format!("histogram {m} (+) 0.0 . fork (mapGlb 0 (\\x -> i32.f32 x)) id . xs");
-    kernels(&program, &[("n", n)], &[("xs", array(&[n]))], &term)
+    kernels_for(device, &program, &[("n", n)], &[("xs", array(&[n]))], &term)
 }
 
 #[test]
@@ -39,6 +43,24 @@ fn bins_that_do_not_fit_in_a_group_are_changed_in_global_memory() {
         assert!(k.plan.source.contains("float_add_global"), "{}", k.plan.source);
         // What all groups share is combined in a warp first.
         assert!(k.plan.source.contains("run_starts"), "{}", k.plan.source);
+    }
+}
+
+/// Work-items with several neighbouring values load them first, as vectors, and change a bin once for each run: in local memory and in
+/// global memory. The number of values need not be a multiple.
+#[test]
+fn runs_of_a_bin_are_combined_in_registers() {
+    let rt = cpu();
+    for (m, n) in [(7, 4099), (7, 16_391), (20_000, 4099), (20_000, 16_391)] {
+        let few = DeviceLimits { access_bytes: 16, compute_units: 1, ..DeviceLimits::default() };
+        let k = sums_on(few, n, m);
+        k.run(&rt);
+        if n < 10_000 {
+            k.grind();
+        }
+        let (source, vector) = (&k.plan.source, if n < 10_000 { "float2" } else { "float4" });
+        assert!(source.contains(&format!("((global const {vector}*)xs)")), "{source}");
+        assert!(source.contains(" == t"), "{source}");
     }
 }
 

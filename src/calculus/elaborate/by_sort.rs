@@ -197,7 +197,7 @@ fn moved(xs: &Ex) -> Option<(Ex, Option<Lambda>)> {
 }
 
 /// Returns the bytes of a value; `None` if it has arrays.
-fn bytes(t: &Ty) -> Option<usize> {
+pub(super) fn bytes(t: &Ty) -> Option<usize> {
     match t {
         Ty::Scalar(t) => Some(t.bytes()),
         Ty::Pair(a, b) => Some(bytes(a)? + bytes(b)?),

@@ -141,7 +141,7 @@ fn replace(e: &mut Ex, same: &Ex, by: &Ex) {
 }
 
 /// Returns an expression with numbers for its bound variables that depend on nothing but their order.
-fn comparable(e: &Ex) -> Ex {
+pub(super) fn comparable(e: &Ex) -> Ex {
     let mut next = COMPARED;
     e.refreshed(&mut || {
         next += 1;

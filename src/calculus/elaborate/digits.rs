@@ -21,9 +21,9 @@ use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
 use crate::lang::types::ScalarType;
 
-/// A digit has at most so many bits: the counters of a block stay in local memory, and neighbours in a block often belong to one
-/// bucket, so that their stores go together.
-const BITS_OF_DIGIT: u32 = 10;
+/// A digit has at most so many bits: a group keeps tables of the buckets in local memory, where 1024 buckets leave room for few
+/// groups, and looks for each bucket in each tile. So two passes by five bits take less time than one by ten.
+const BITS_OF_DIGIT: u32 = 8;
 
 /// Returns the program with all sorts of many buckets by digits; `None` if there are none. A sort in a function belongs to one
 /// work-item.

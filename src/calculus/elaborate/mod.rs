@@ -64,6 +64,7 @@ mod ranges;
 mod recurrences;
 mod row_scalars;
 mod row_sums;
+mod same_pass;
 mod scan_fusion;
 mod shifts;
 mod sides;
@@ -231,6 +232,7 @@ fn bodies(
     let folded = folds::as_reductions(short.unwrap_or(body), sizes.env(), approx, fresh);
     let mut prepared = |body: Ex| {
         let body = common::computed_once(body, fresh);
+        let body = same_pass::together(body, sizes.env(), fresh);
         let body = networks::of_short_sorts(body, sizes.env(), fresh);
         let body = recurrences::as_scans(body, sizes.env_mut(), fresh);
         let body = ahead::of_loops(body, sizes.env(), fresh);

@@ -657,6 +657,38 @@ fn histograms_of_rows_have_a_form_of_elements() {
     assert!(!flat("histogram (+) 0 m is (map (reduce (+) 0) v)"));
 }
 
+/// Histograms of the same bins are one histogram, and scans that read an array in common are one scan, unless one needs the result
+/// of the other, or runs only if a condition holds.
+#[test]
+fn passes_over_the_same_array_are_one() {
+    let count = |word: &str, body: &str| {
+        let head = "entry f [n] (is: [n]i32) (xs: [n]f32) (ys: [n]f32) = ";
+        elaborated(300, &format!("{head}{body}")).forms()[0].to_string().matches(word).count()
+    };
+    let bins = |body: &str| count("histogram", body);
+    let sum = "histogram (+) 0 37 (map (/ 10) is)";
+    assert_eq!(bins(&format!("({sum} xs, {sum} (replicate n 1))")), 1);
+    assert_eq!(
+        bins(&format!("({sum} xs, {sum} (replicate n 1), histogram max 0 37 (map (/ 10) is) ys)")),
+        1
+    );
+    assert_eq!(bins(&format!("map2 (+) ({sum} xs) ({sum} ys)")), 1);
+    let after = "let s = SUM xs in (s, SUM (map2 (\\i x -> x - s[abs i % 37]) is xs))";
+    assert_eq!(bins(&after.replace("SUM", sum)), 2);
+    assert_eq!(bins(&format!("({sum} xs, histogram (+) 0 37 (map (/ 11) is) xs)")), 2);
+    assert_eq!(bins(&format!("({sum} xs, histogram (+) 0 36 (map (/ 10) is) xs)")), 2);
+    // Both tables together would not fit into local memory.
+    let many = "histogram (+) 0 3000 is";
+    assert_eq!(bins(&format!("({many} xs, {many} ys)")), 2);
+    let chosen = "(SUM xs, if is[0] > 0 then SUM ys else replicate 37 0)";
+    assert_eq!(bins(&chosen.replace("SUM", sum)), 2);
+    let scans = |body: &str| count("scan", body);
+    assert_eq!(scans("(scan (+) 0 xs, scan max f32.lowest (map2 (*) xs ys))"), 1);
+    assert_eq!(scans("(scan (+) 0 xs, scan (+) 0 ys)"), 2);
+    assert_eq!(scans("(scan (+) 0 xs, scan_exclusive (+) 0 xs)"), 2);
+    assert_eq!(scans("scan (+) 0 (map2 (+) xs (scan (+) 0 xs))"), 2);
+}
+
 /// A histogram whose operator has no atomic operation for each component has a form by sorting, with the same value. Numbers
 /// outside of the bins have no effect there, either.
 #[test]

@@ -4,7 +4,8 @@ use super::leaf;
 use super::view::{Shape, Step, View, Views, gather_lanes, guarded, ill_formed, lane};
 pub use crate::calculus::nesting::is_pure;
 use crate::calculus::scalar::Lit;
-use crate::calculus::term::{Op, Term};
+use crate::calculus::size::Size;
+use crate::calculus::term::{Op, ReduceKind, Term};
 use crate::calculus::ty::Ty;
 use crate::kernel::ir::index::{Facts, Guard, Index};
 use crate::kernel::ir::{Check, ElemTy, Expr};
@@ -39,6 +40,17 @@ fn no_element(shape: &Shape, index: &Expr, checked: bool) -> View {
 /// Whether an element of the result of a view is one of two elements, of which one may be outside of its array.
 pub fn chooses(t: &Term) -> bool {
     matches!(t.op(), Op::Concat | Op::Pad(_) | Op::PadTo | Op::PadLast | Op::Mask | Op::Rotate)
+}
+
+/// Most elements that are combined where the result is read.
+const FEW: u64 = 8;
+
+/// Whether a term combines a few elements, such as those of a window, in order.
+pub fn is_short(t: &Term) -> bool {
+    let few = |n: &Size| n.as_constant().is_some_and(|n| n <= FEW);
+    matches!(t.op(), Op::Reduce(ReduceKind::Seq | ReduceKind::Unroll))
+        && t.ty().cod.is_scalar()
+        && t.sizes().first().is_some_and(few)
 }
 
 /// Returns the element, of the given shape, of an array at a computed index. Guards of the index
@@ -286,6 +298,14 @@ impl Views {
             Op::Wrap => {
                 let x = x.clone();
                 View::array(1, move |_| Ok(x.clone()))
+            }
+            // A few elements are combined where the result is read, by the statements that the reader emits.
+            Op::Reduce(_) if is_short(t) && self.inside.borrow().is_some() => {
+                let mut sum = self.apply(arg(1), &View::Unit)?;
+                for k in 0..n(0)? {
+                    sum = self.apply(arg(0), &View::pair(sum, x.at(&Index::from(k))?))?;
+                }
+                sum
             }
             Op::Cond
             | Op::Reduce(_)

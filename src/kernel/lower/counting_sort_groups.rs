@@ -179,7 +179,9 @@ impl Lowerer {
                 })?;
                 me.local(0, t.items, false, &mut |me, l| {
                     let copy = l.div_mod(copies).1;
+                    let held = me.array_of_items(t.share)?;
                     me.repeat(b.length / t.len(), false, &mut |me, tile| {
+                        // All loads come first: atomic operations keep loads that follow them back.
                         me.repeat(t.share, false, &mut |me, i| {
                             let j = g.times(b.length).add(&tile.times(t.len()));
                             let j = j.add(&i.times(t.items)).add(l);
@@ -189,6 +191,10 @@ impl Lowerer {
                             if let Some(exists) = exists(s, &j) {
                                 d = Expr::If(exists.into(), d.into(), word(k).into());
                             }
+                            me.store(&View::Elem(d), &held.dest.at(i)?, &Shape::Elem(WORD))
+                        })?;
+                        me.repeat(t.share, false, &mut |me, i| {
+                            let d = held.view.at(i)?.expr()?;
                             let at = below(d, k + 1).times(copies).add(&copy);
                             me.atomically(
                                 &[(vec![], ScalarOp::Add)],

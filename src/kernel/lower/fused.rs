@@ -1,7 +1,7 @@
 //! Maps that are computed where their elements are read, for patterns that read each element once: what a histogram takes
 //! needs no memory of its own.
 
-use super::apply::chooses;
+use super::apply::{chooses, is_short};
 use super::lowerer::{Context, Lowerer};
 use super::view::{Shape, Step, View};
 use crate::calculus::nesting::is_pure;
@@ -21,10 +21,21 @@ impl Lowerer {
     /// emitted there.
     pub fn fused_with(&mut self, statements: bool, factors: &[Term], x: &View) -> Step<View> {
         let factors: Vec<Term> = factors.iter().flat_map(Term::chain).collect();
-        self.fused_chain(statements, &in_scalars(&factors), x)
+        // What reads an element of the result reads it as a whole, so rows on the way to it are read then.
+        let by_element = factors.first().is_some_and(|f| match &f.ty().cod {
+            Ty::Array(_, t) => !t.has_array(),
+            _ => false,
+        });
+        self.fused_chain((statements, by_element), &in_scalars(&factors), x)
     }
 
-    fn fused_chain(&mut self, statements: bool, factors: &[Term], x: &View) -> Step<View> {
+    /// `by_element` says that no reader keeps a row of the result of the whole chain.
+    fn fused_chain(
+        &mut self,
+        (statements, by_element): (bool, bool),
+        factors: &[Term],
+        x: &View,
+    ) -> Step<View> {
         let Some((f, rest)) = factors.split_first() else { return Ok(x.clone()) };
         if *f.op() == Op::Fork {
             let mid = self.computed_once(rest, x)?;
@@ -37,17 +48,20 @@ impl Lowerer {
             return self.read(factors, x);
         }
         // A choice between two elements would emit the statements of both, also of one that is outside of its array.
-        let inner = self.fused_chain(statements && !chooses(f), rest, x)?;
+        let inner = self.fused_chain((statements && !chooses(f), by_element), rest, x)?;
         // A single value may need statements, and there is no kernel here for them.
         let Ok(fused) = self.views.apply(f, &inner) else { return self.read(factors, x) };
-        let computed = if statements { self.has_elements(&fused) } else { is_expressions(&fused) };
+        let computed = match statements {
+            true => self.has_elements(&fused, by_element),
+            false => is_expressions(&fused),
+        };
         if is_pure(f) || computed {
             return Ok(fused);
         }
         // The function needs statements that the reader does not emit, or that are in an inner array.
         let shape = self.views.shape(&f.ty().cod)?;
         if self.context == Context::Host
-            && self.has_elements(&fused)
+            && self.has_elements(&fused, false)
             && let Shape::Array(n, elem) = &shape
         {
             return self.stored_each(*n, elem, &fused);
@@ -79,20 +93,25 @@ impl Lowerer {
         if self.context != Context::Host || !computes {
             return self.read(factors, x);
         }
-        let v = self.fused_chain(true, factors, x)?;
+        let v = self.fused_chain((true, false), factors, x)?;
         self.stored_each(*n, elem, &v)
     }
 
-    /// Whether the elements of a view can be computed where they are read ([`Lowerer::emitted`]).
-    fn has_elements(&mut self, v: &View) -> bool {
+    /// Whether the elements of a view can be computed where they are read ([`Lowerer::emitted`]). If `rows` is set, so are those of
+    /// its rows.
+    fn has_elements(&mut self, v: &View, rows: bool) -> bool {
         match v {
             View::Unit | View::Elem(_) => true,
-            View::Pair(a, b) => self.has_elements(a) && self.has_elements(b),
+            View::Pair(a, b) => self.has_elements(a, rows) && self.has_elements(b, rows),
             View::Array(a) => {
                 // The first element may be simpler than the others.
                 let any = self.any(a.len);
                 let element = self.collected(|| v.at(&any)).0;
-                a.len == 0 || element.is_ok_and(|e| is_expressions(&e))
+                let known = |e: View| match rows {
+                    true => self.has_elements(&e, true),
+                    false => is_expressions(&e),
+                };
+                a.len == 0 || element.is_ok_and(known)
             }
         }
     }
@@ -104,6 +123,7 @@ fn is_elementwise(t: &Term) -> bool {
         Op::Map(_) | Op::Compose | Op::Fork | Op::Bimap => t.args().iter().all(is_elementwise),
         Op::Scalar(f) => !f.body.has_loop(),
         Op::Vectorize => false,
+        Op::Reduce(_) => is_short(t) && t.args().iter().all(is_elementwise),
         Op::ToMem(_) => t.args().iter().all(is_elementwise),
         _ => is_pure(t),
     }

@@ -1,5 +1,6 @@
 //! Patterns that combine values at computed places, or whose parts depend on each other: histograms and scans.
 
+use super::bin_runs::{Binned, Own};
 use super::dest::Dest;
 use super::leaf::{self, Emit};
 use super::lowerer::{Body, Context, Lowerer};
@@ -10,8 +11,8 @@ use crate::calculus::scalar::Lit;
 use crate::calculus::term::{MapKind, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
-use crate::kernel::ir::index::{Facts, Guard, Index};
-use crate::kernel::ir::{ElemTy, Expr, Lanes, Stmt, Update};
+use crate::kernel::ir::index::{Facts, Guard, Index, Var};
+use crate::kernel::ir::{ElemTy, Expr, Lanes, Mem, Stmt, Update};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use std::rc::Rc;
@@ -231,30 +232,45 @@ impl Lowerer {
         let (places, values) = (x.fst()?, x.snd()?);
         let z = f.args()[1].chain();
         let own_shape = Shape::Array(m, Box::new(shared.bin()));
-        let combine = |me: &mut Lowerer, j: &Index, lanes, bin: &dyn Fn(&Index) -> Step<Dest>| {
-            me.at_place(&places, j, m, &mut |me, i| {
-                let value = me.emitted(|| values.at(j))?;
-                me.combine_shared(shared, &value, &bin(i)?, lanes)
-            })
-        };
         let local =
             self.options.device.shares_local_memory() && self.is_half_of_local_memory(&own_shape);
         let native = shared.has_operations();
         let copies = if local { self.copies_of_bins(&own_shape, native) } else { 1 };
         let items = GROUP.min(i64::try_from(self.options.device.max_work_group_size).unwrap_or(1));
+        let op = f.args()[0].chain();
+        let (places, values) = (&places, &values);
+        let h = Binned { places, values, n, m, elem, op: &op, length: self.values_of_item(n) };
+        let count = n / h.length;
         // Each group passes on all of its bins: no more work than to count its share of the values.
         let groups =
             (self.compute_units() * GROUPS_OF_UNIT).min(length(n, items.max(m * copies))).max(1);
         let parts = if local && !native { groups } else { 1 };
         // The bins of groups are combined as values.
         let of_part = if local { &shape } else { &own_shape };
-        let bins = self.allocate(&Shape::Array(parts, Box::new(of_part.clone())), None)?;
-        let (first, result) = (bins.view.at(&Index::from(0))?, bins.dest.at(&Index::from(0))?);
+        // Bins that are values are combined where the result goes.
+        let in_place = parts == 1 && shared.is_native() && is_memory(dest, m, elem)?;
+        let bins = match in_place {
+            true => None,
+            false => Some(self.allocate(&Shape::Array(parts, Box::new(of_part.clone())), None)?),
+        };
+        let result = match &bins {
+            Some(bins) => bins.dest.at(&Index::from(0))?,
+            None => dest.clone(),
+        };
         if !local || native {
             self.each(m, &mut |me, i| me.clear_bin(shared, &z, &result.at(i)?))?;
         }
         if !local {
-            self.each(n, &mut |me, j| combine(me, j, Lanes::Together, &|i| result.at(i)))?;
+            let change = |me: &mut Lowerer, i: &Index, value: &View, lanes| {
+                me.combine_shared(shared, value, &result.at(i)?, lanes)
+            };
+            let own = &Own { change: &change, lanes: Lanes::Together };
+            self.each(count, &mut |me, c| {
+                me.combine_part(&h, c, own)?;
+                me.combine_rest(&h, c, own)
+            })?;
+            let Some(bins) = bins else { return Ok(()) };
+            let first = bins.view.at(&Index::from(0))?;
             return match shared.is_native() {
                 true => self.copy(&first, dest, &shape),
                 false => self.each(m, &mut |me, i| {
@@ -264,7 +280,6 @@ impl Lowerer {
             };
         }
         let id = Term::id(&Ty::Unit);
-        let op = f.args()[0].chain();
         self.in_kernel(&id, |me| {
             me.kernel.group = [items, 1, 1];
             me.spread(MapKind::Wrg(0), groups, false, &mut |me, g| {
@@ -274,27 +289,31 @@ impl Lowerer {
                     me.clear_bin(shared, &z, &own.dest.at(k)?)
                 })?;
                 me.local(0, items, false, &mut |me, l| {
-                    me.repeat(length(n, groups * items), false, &mut |me, t| {
-                        let j = t.times(groups).add(g).times(items).add(l);
-                        me.where_less(&j, &Index::from(n), &mut |me| {
-                            let bin = |i: &Index| own.dest.at(&copy_of_bin(i, l, copies));
-                            combine(me, &j, lanes(copies), &bin)
-                        })
-                    })
+                    let change = |me: &mut Lowerer, i: &Index, value: &View, lanes| {
+                        let bin = own.dest.at(&copy_of_bin(i, l, copies))?;
+                        me.combine_shared(shared, value, &bin, lanes)
+                    };
+                    let own = &Own { change: &change, lanes: lanes(copies) };
+                    me.repeat(length(count, groups * items), false, &mut |me, t| {
+                        let c = t.times(groups).add(g).times(items).add(l);
+                        me.combine_part(&h, &c, own)
+                    })?;
+                    me.combine_rest(&h, &g.times(items).add(l), own)
                 })?;
                 let values = unpacked(Some(shared.clone()), &own.view, m * copies);
                 me.local(0, m, false, &mut |me, i| {
                     let sum = me.combined_copies(&values, i, copies, &op, elem)?;
-                    match native {
-                        true => me.combine_shared(shared, &sum, &result.at(i)?, Lanes::Apart),
-                        false => me.store(&sum, &bins.dest.at(g)?.at(i)?, elem),
+                    match &bins {
+                        Some(bins) if !native => me.store(&sum, &bins.dest.at(g)?.at(i)?, elem),
+                        _ => me.combine_shared(shared, &sum, &result.at(i)?, Lanes::Apart),
                     }
                 })
             })
         })?;
-        match parts {
-            1 => self.copy(&first, dest, &shape),
-            _ => self.combine_parts(&bins, parts, (m, elem), &f.args()[0].chain(), dest),
+        match &bins {
+            None => Ok(()),
+            Some(bins) if parts == 1 => self.copy(&bins.view.at(&Index::from(0))?, dest, &shape),
+            Some(bins) => self.combine_parts(bins, parts, (m, elem), &op, dest),
         }
     }
 
@@ -463,6 +482,21 @@ impl Lowerer {
         }
         self.where_holds(&guard, body)
     }
+}
+
+/// Whether a destination has each scalar of each of its `m` elements in global memory.
+fn is_memory(dest: &Dest, m: i64, elem: &Shape) -> Step<bool> {
+    fn of(dest: &Dest, shape: &Shape) -> Step<bool> {
+        Ok(match (dest, shape) {
+            (Dest::Mem(Mem::Global(_), ..), Shape::Elem(_)) => true,
+            (Dest::Pair(..), Shape::Pair(a, b)) => {
+                of(&dest.component(false)?, a)? && of(&dest.component(true)?, b)?
+            }
+            _ => false,
+        })
+    }
+    let any = Var { id: u32::MAX, name: "any".into(), lo: 0, hi: m - 1 };
+    of(&dest.at(&Index::from(any))?, elem)
 }
 
 /// Returns place `j` if it is an index without data.
