@@ -54,6 +54,7 @@ mod loops_out;
 mod natural;
 mod nests;
 mod networks;
+mod on_read;
 mod pairs_apart;
 mod partners;
 mod parts;
@@ -329,6 +330,11 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         .and_then(copies::copied)?;
     let apart = apart::reductions_apart(&term, env)?;
     let parts = parts::products_in_parts(apart.as_ref().unwrap_or(&term), env)?;
+    let on_read = on_read::operands(apart.as_ref().unwrap_or(&term), env)?;
+    let on_read = match on_read {
+        Some(on_read) => parts::products_in_parts(&on_read, env)?.or(Some(on_read)),
+        None => None,
+    };
     let columns = match columns::scans_in_parts(&term, env)? {
         Some(columns) => parts::products_in_parts(&columns, env)?.or(Some(columns)),
         None => None,
@@ -344,7 +350,17 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
     let stored = stored::stages_stored(stages, env)?;
     let pairs = pairs_apart::results_in_front(&term, env)?;
     let deep = deep::outer_maps_together(&term)?;
-    let others = [apart, parts, columns, in_groups, distributed, stored, pairs, deep];
+    let others = [
+        apart,
+        parts,
+        on_read,
+        columns,
+        in_groups,
+        distributed,
+        stored,
+        pairs,
+        deep,
+    ];
     let others = others.into_iter().flatten();
     Ok(std::iter::once(term).chain(others).collect())
 }

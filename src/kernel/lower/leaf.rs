@@ -517,6 +517,9 @@ impl Leaf<'_> {
                 false => number(0),
             });
         }
+        if places.values().is_some_and(|(lo, hi)| lo >= 0 && i128::from(hi) < bits) {
+            return Ok(shifted(places));
+        }
         let places = match self.cx.in_view() {
             true => places,
             false => bind(&View::Elem(places), self.cx)?.expr()?,
