@@ -15,9 +15,10 @@ fn an_operand_is_computed_in_the_kernel_that_reads_it() {
     let term = "mapGlb 0 (reduceSeq ((+) . bimap id (*)) 0.0 . zip) . distl . fork x (\
         onRead (map (map (\\(w, k) -> f32.u32 (w >> u32.i32 (4 * k) & 15u32))) \
         . map (join . cross . fork id (iota 8 i32))) . 'packed)";
-    let words = [o, g].iter().rev().fold(Ty::Scalar(ScalarType::U32), |t, n| {
-        Ty::array(&Size::constant(*n), &t)
-    });
+    let words = [o, g]
+        .iter()
+        .rev()
+        .fold(Ty::Scalar(ScalarType::U32), |t, n| Ty::array(&Size::constant(*n), &t));
     let inputs = [("x", array(&[8 * g])), ("packed", words)];
     let k = kernels(program, &[("o", o), ("g", g)], &inputs, term);
     assert_eq!(k.plan.launches.len(), 1);

@@ -329,12 +329,16 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         .and_then(|t| parts::rows_named(&t, env))
         .and_then(copies::copied)?;
     let apart = apart::reductions_apart(&term, env)?;
-    let parts = parts::products_in_parts(apart.as_ref().unwrap_or(&term), env)?;
-    let on_read = on_read::operands(apart.as_ref().unwrap_or(&term), env)?;
-    let on_read = match on_read {
-        Some(on_read) => parts::products_in_parts(&on_read, env)?.or(Some(on_read)),
+    let whole = apart.as_ref().unwrap_or(&term);
+    let on_read = on_read::operands(whole, on_read::FEW, env)?;
+    let on_read_parts = match &on_read {
+        Some(on_read) => parts::products_in_parts(on_read, env)?,
         None => None,
     };
+    // What meets one tile of rows is computed once in any case.
+    let stored =
+        on_read_parts.is_none() || on_read != on_read::operands(whole, on_read::FEWEST, env)?;
+    let parts = if stored { parts::products_in_parts(whole, env)? } else { None };
     let columns = match columns::scans_in_parts(&term, env)? {
         Some(columns) => parts::products_in_parts(&columns, env)?.or(Some(columns)),
         None => None,
@@ -354,6 +358,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         apart,
         parts,
         on_read,
+        on_read_parts,
         columns,
         in_groups,
         distributed,
