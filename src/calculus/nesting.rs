@@ -67,7 +67,7 @@ pub fn is_pure(t: &Term) -> bool {
 /// Whether each element of a term's result can be computed where it is read, by an expression.
 pub fn is_read(t: &Term) -> bool {
     match t.op() {
-        Op::Scalar(f) => f.body.inlines(),
+        Op::Scalar(f) => f.body.is_expression(),
         Op::Map(MapKind::Plain) => t.args().iter().all(is_read),
         op => (op.is_view() || op.is_frame()) && t.args().iter().all(is_read),
     }

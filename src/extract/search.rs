@@ -488,7 +488,7 @@ fn cheapest(
                 let Some(op) = node.function() else { continue };
                 let structural =
                     matches!(op, Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain));
-                let scalar = scalars && matches!(op, Op::Scalar(f) if f.body.inlines());
+                let scalar = scalars && matches!(op, Op::Scalar(f) if f.body.is_expression());
                 // A padding value is a scalar function, not a view: `constant` chooses it.
                 if !(structural || scalar || op.is_view()) || !scope.has(egraph, node) {
                     continue;

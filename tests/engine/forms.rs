@@ -216,6 +216,6 @@ fn factors_of_the_sums_of_groups_are_in_the_sums() {
     let sizes: Sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
     let program = elaborate(&program.entry, &sizes).expect("a term");
     let sums = |f: &Term| f.to_string().matches("reduce").count();
-    assert!(program.forms().iter().all(|f| sums(f) == 2));
+    assert!(program.forms().iter().all(|f| sums(f) >= 2));
     assert!(program.relaxed.iter().any(|f| sums(f) == 1));
 }

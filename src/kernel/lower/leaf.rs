@@ -249,7 +249,8 @@ pub fn conditional<C: Emit + ?Sized>(
     let b = otherwise(cx);
     let mut right = cx.end();
     let b = b?;
-    if left.is_empty() && right.is_empty() && (c.is_decision() || cost(&a) + cost(&b) <= CHEAP) {
+    let chosen = c.is_decision() || cx.in_view() || cost(&a) + cost(&b) <= CHEAP;
+    if left.is_empty() && right.is_empty() && chosen {
         return pick(c, &a, &b);
     }
     let out = blank(&a, cx)?;
