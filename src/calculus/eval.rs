@@ -253,7 +253,7 @@ impl Compiler<'_> {
             }),
             // An array of pairs is a pair of arrays already.
             Op::Zip | Op::Unzip => Ok(Typed::value(b.values(arg), cod()?)),
-            Op::ToMem(_) => self.term(b, f(0)?, arg, exact),
+            Op::ToMem(_) | Op::OnRead => self.term(b, f(0)?, arg, exact),
             Op::Split => view(b, View::Split(size(0), size(1)), arg),
             Op::AsVector => {
                 let rows = Shape::array(size(0), self.shape(&term.tys()[0], site)?);

@@ -59,7 +59,17 @@ pub fn is_pure(t: &Term) -> bool {
     match t.op() {
         Op::Vectorize => t.args().iter().all(is_pure),
         Op::Scalar(f) => f.body.rearranges() || (f.dom == Ty::Unit && f.body.inlines()),
+        Op::OnRead => t.args().iter().all(is_read),
         op => (op.is_view() || op.is_frame()) && t.args().iter().all(is_pure),
+    }
+}
+
+/// Whether each element of a term's result can be computed where it is read, by an expression.
+pub fn is_read(t: &Term) -> bool {
+    match t.op() {
+        Op::Scalar(f) => f.body.is_expression(),
+        Op::Map(MapKind::Plain) => t.args().iter().all(is_read),
+        op => (op.is_view() || op.is_frame()) && t.args().iter().all(is_read),
     }
 }
 

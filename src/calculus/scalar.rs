@@ -271,6 +271,16 @@ impl SExpr {
         }
     }
 
+    /// Whether the expression can be written without statements, choices included.
+    pub fn is_expression(&self) -> bool {
+        match self {
+            SExpr::Op(_, _, es) => es.iter().all(SExpr::is_expression),
+            SExpr::Pair(a, b) => a.is_expression() && b.is_expression(),
+            SExpr::If(c, a, b) => c.is_expression() && a.is_expression() && b.is_expression(),
+            e => e.rearranges(),
+        }
+    }
+
     /// Whether a loop occurs in the expression; a function with one has no vector form.
     pub fn has_loop(&self) -> bool {
         match self {

@@ -232,7 +232,8 @@ impl Term {
     /// Whether the term is made of operators that only rearrange: see [`Op::is_view`].
     pub fn is_view(&self) -> bool {
         let op = self.op();
-        (op.is_view() || op.is_frame()) && self.args().iter().all(Term::is_view)
+        *op == Op::OnRead
+            || (op.is_view() || op.is_frame()) && self.args().iter().all(Term::is_view)
     }
 
     /// Whether the term is a view that can be stored through: see [`Op::is_invertible`].

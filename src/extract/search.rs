@@ -460,7 +460,27 @@ fn name_values(
 
 /// Returns, for each class that has one, the smallest member made of views alone.
 fn cheapest_views(egraph: &EGraph, scope: Scope) -> Map<Id, Rc<Choice>> {
-    let mut best: Map<Id, Rc<Choice>> = Map::default();
+    let mut best = Map::default();
+    cheapest(egraph, scope, false, &Map::default(), &mut best);
+    let reads = |n: &Node| n.function() == Some(&Op::OnRead);
+    if egraph.classes().any(|class| class.nodes.iter().any(reads)) {
+        // What is computed where it is read may read views alone.
+        let mut computed = best.clone();
+        cheapest(egraph, scope, true, &Map::default(), &mut computed);
+        cheapest(egraph, scope, false, &computed, &mut best);
+    }
+    best
+}
+
+/// Adds the smallest member of each class that has one made of views and, if `scalars`, of maps of scalar functions. Arguments of
+/// [`Op::OnRead`] are taken from `computed`.
+fn cheapest(
+    egraph: &EGraph,
+    scope: Scope,
+    scalars: bool,
+    computed: &Map<Id, Rc<Choice>>,
+    best: &mut Map<Id, Rc<Choice>>,
+) {
     loop {
         let mut changed = false;
         for class in egraph.classes() {
@@ -468,8 +488,9 @@ fn cheapest_views(egraph: &EGraph, scope: Scope) -> Map<Id, Rc<Choice>> {
                 let Some(op) = node.function() else { continue };
                 let structural =
                     matches!(op, Op::Compose | Op::Fork | Op::Bimap | Op::Map(MapKind::Plain));
+                let scalar = scalars && matches!(op, Op::Scalar(f) if f.body.is_expression());
                 // A padding value is a scalar function, not a view: `constant` chooses it.
-                if !(structural || op.is_view()) || !scope.has(egraph, node) {
+                if !(structural || scalar || op.is_view()) || !scope.has(egraph, node) {
                     continue;
                 }
                 let args: Option<Vec<Rc<Choice>>> = node
@@ -477,8 +498,10 @@ fn cheapest_views(egraph: &EGraph, scope: Scope) -> Map<Id, Rc<Choice>> {
                     .iter()
                     .map(|a| {
                         let a = egraph.find(*a);
-                        best.get(&a).cloned().or_else(|| {
-                            (!structural).then(|| constant(egraph, a, CONSTANT_DEPTH))?
+                        best.get(&a).cloned().or_else(|| match op {
+                            _ if structural => None,
+                            Op::OnRead => computed.get(&a).cloned(),
+                            _ => constant(egraph, a, CONSTANT_DEPTH),
                         })
                     })
                     .collect();
@@ -491,7 +514,7 @@ fn cheapest_views(egraph: &EGraph, scope: Scope) -> Map<Id, Rc<Choice>> {
             }
         }
         if !changed {
-            return best;
+            return;
         }
     }
 }

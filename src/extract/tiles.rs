@@ -31,6 +31,8 @@ pub(super) struct Tiles {
     grouped: bool,
     /// Whether matrix instructions compute a tile.
     fragments: bool,
+    /// Whether elements of an operand are computed where they are read.
+    on_read: bool,
     /// Lanes of the vectors along columns, if there are any.
     vector: Option<Size>,
 }
@@ -68,6 +70,13 @@ const PARTNER_BYTES: f64 = 16.0;
 /// Bytes of a register. Elements count as 4 bytes; the verifier of the kernel knows their real size.
 const REGISTER: f64 = 4.0;
 
+/// The least tile that the work-items of a group share, and the least of a dimension that is not shorter.
+const LEAST: u64 = 4;
+const SMALL: u64 = 32;
+
+/// How long a word takes from which elements are computed, in multiply-adds.
+const WORDS: f64 = 16.0;
+
 impl Tiles {
     /// Returns the tiles of a term as it stands in the graph; `None` when nothing is tiled.
     pub(super) fn of(compact: &Term) -> Option<Tiles> {
@@ -90,6 +99,7 @@ impl Tiles {
                     out.runs = vec![s[4].clone(), s[5].clone()];
                 }
                 Op::SumProducts => out.fragments = true,
+                Op::OnRead => out.on_read = true,
                 Op::SpreadRows => out.inner = Some([s[1].clone(), Size::constant(1)]),
                 Op::ToMem(Space::Local) => out.staged += 1,
                 Op::ToMem(Space::LocalAhead) => {
@@ -115,7 +125,7 @@ impl Tiles {
     }
 
     /// Returns the values to try for a symbol; `None` when it is not one of these tiles.
-    pub(super) fn options(&self, s: &Sym, target: &Target) -> Option<Vec<u64>> {
+    pub(super) fn options(&self, s: &Sym, dims: &SizeEnv, target: &Target) -> Option<Vec<u64>> {
         let is = |x: &Size| x.as_sym() == Some(s);
         if self.vector.as_ref().is_some_and(is) {
             return None;
@@ -142,7 +152,15 @@ impl Tiles {
         }
         let place = self.outer.iter().position(|[_, t]| is(t))?;
         Some(match (target.gpu, self.grouped, self.inner.is_some()) {
-            (true, true, true) => vec![32, 64, 128, 256],
+            (true, true, true) => {
+                // A dimension of few rows, or columns, is one tile.
+                let length = whole(&self.outer[place][0]).eval(dims).unwrap_or(SMALL);
+                let least = length.next_power_of_two().clamp(LEAST, SMALL);
+                let tiles = [LEAST, 8, 16, SMALL, 64, 128, 256].into_iter();
+                tiles
+                    .filter(|t| (least..=if least < SMALL { SMALL } else { 256 }).contains(t))
+                    .collect()
+            }
             // Each work-item takes one row with all columns of the tile (next arm).
             (true, true, false) if place == 0 => vec![64, 128, 256],
             (true, ..) => vec![1, 2, 4, 8],
@@ -230,7 +248,9 @@ impl Tiles {
             // block.
             let barriers = if self.ahead { 1.0 } else { 2.0 };
             let Search { near_read, far_read, .. } = target.search;
-            let time = 1.0 + near_read * reads + far_read * global + barriers / depth;
+            // Elements of a row are often computed of the same word, which a block of them loads once.
+            let words = if self.on_read { WORDS } else { 0.0 };
+            let time = 1.0 + near_read * reads + far_read * global + (barriers + words) / depth;
             let padding: f64 = self.outer.iter().map(|dimension| padding(dimension, env)).product();
             Ok(time * padding / full.min(1.0) / hidden)
         } else {

@@ -258,7 +258,7 @@ pub(super) fn assignments(
 ) -> Vec<(SizeEnv, Option<f64>)> {
     let uses = Uses::of(term, compact, total);
     let choices: Vec<(Sym, Vec<u64>)> =
-        uses.symbols.iter().map(|s| (s.clone(), uses.options(s, target))).collect();
+        uses.symbols.iter().map(|s| (s.clone(), uses.options(s, dims, target))).collect();
     if let Some(tiles) = &uses.tiles {
         return tiled(&uses, tiles, &choices, dims, target, limits, dropped);
     }
@@ -532,8 +532,9 @@ impl Uses {
 
     /// Returns the options for a symbol: widths, values of a tile, or numbers of chunks into which the tile
     /// cuts its size. [`COUNT`] marks the numbers of chunks.
-    fn options(&self, s: &Sym, target: &Target) -> Vec<u64> {
-        if let Some(options) = self.tiles.as_ref().and_then(|t| t.options(s, target)) {
+    fn options(&self, s: &Sym, dims: &SizeEnv, target: &Target) -> Vec<u64> {
+        let tiles = self.tiles.as_ref();
+        if let Some(options) = tiles.and_then(|t| t.options(s, dims, target)) {
             return options;
         }
         if let Some(options) = self.slices.as_ref().and_then(|x| x.options(s)) {
@@ -607,7 +608,7 @@ impl Uses {
         let pick = *picked.get(s).ok_or(Reason::NoOptions)?;
         let inside = self.inside(s, picked);
         let n = of.eval(env)?;
-        let fixed = |t: &Tiles| t.options(s, target).is_some();
+        let fixed = |t: &Tiles| t.options(s, env, target).is_some();
         let value = if self.tiles.as_ref().is_some_and(fixed) {
             pick
         } else if pick & COUNT == 0 {

@@ -215,3 +215,37 @@ fn what_would_be_computed_at_many_places_is_stored() {
     assert!(all.iter().any(|f| reads(f) > 9), "{all:?}");
     assert!(all.iter().all(|f| reads(f) <= 2 * 64), "{all:?}");
 }
+
+const WEIGHTS: &str = "entry w [m][o][g] (x: [m][8*g]f32) (packed: [o][g]u32) (scale: [o]f32) : [m][o]f32 =
+    let W = map2 (\\row s -> flatten (map (\\w -> map (\\k -> s * f32.u32 ((w >> u32.i32 (4 * k)) & 15)) (iota 8)) row)) packed scale
+    in map (\\a -> map (\\b -> sum (map2 (*) a b)) W) x";
+
+#[test]
+fn operands_that_meet_few_rows_are_computed_where_they_are_read() {
+    let read = |m| with("onRead (map", &forms(WEIGHTS, &[("m", m), ("o", 1024), ("g", 512)]));
+    let few = read(16);
+    assert!(few.contains(&true) && few.first() == Some(&false), "{few:?}");
+    assert!(!read(1024).contains(&true));
+    // The parts of long rows are read in the same way.
+    let all = forms(WEIGHTS, &[("m", 16), ("o", 1024), ("g", 512)]);
+    let both = |f: &Term| {
+        let text = f.to_string();
+        text.contains("onRead") && text.contains("parts")
+    };
+    assert!(all.iter().any(both));
+}
+
+#[test]
+fn factors_of_the_sums_of_groups_are_in_the_sums() {
+    let text =
+        "entry g [m][o][g] (x: [m][32*g]f32) (w: [o][g][32]i8) (scale: [o][g]f32) : [m][o]f32 =
+        map (\\a -> map2 (\\b r -> sum (map3 (\\p q s -> s * sum (map2 (\\y z -> y * f32.i8 z) p q))
+            (split 32 a) b r)) w scale) x";
+    let program = Program::check(&Source::new("program", text), None).expect("a program");
+    let sizes = [("m", 16), ("o", 256), ("g", 16)];
+    let sizes: Sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+    let program = elaborate(&program.entry, &sizes).expect("a term");
+    let sums = |f: &Term| f.to_string().matches("reduce").count();
+    assert!(program.forms().iter().all(|f| sums(f) >= 2));
+    assert!(program.relaxed.iter().any(|f| sums(f) == 1));
+}

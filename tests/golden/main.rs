@@ -14,6 +14,7 @@ mod in_place;
 mod layout;
 mod listings;
 mod oclgrind;
+mod on_read;
 mod patterns;
 mod races;
 mod together;

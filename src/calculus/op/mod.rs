@@ -160,6 +160,8 @@ pub enum Op {
     Splat,
     /// As `f`, with the result in that space.
     ToMem(Space),
+    /// As `f`, which rearranges and applies scalar functions; each element is computed where it is read, each time that it is read.
+    OnRead,
     /// `y[j] = x[j / m + s * (j % m)]` (thesis, definition 5.11).
     Stride,
     /// Some permutation.

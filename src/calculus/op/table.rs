@@ -140,6 +140,7 @@ operators! {
     "toLocal" [Op::ToMem(Space::Local)] Computes "; ; f: A -> B; A -> B";
     "toLocalAhead" [Op::ToMem(Space::LocalAhead)] Computes "; ; f: A -> B; A -> B";
     "toPrivate" [Op::ToMem(Space::Private)] Computes "; ; f: A -> B; A -> B";
+    "onRead" [Op::OnRead] View "; ; f: A -> B; A -> B";
     "reorderStride" [Op::Stride] Invertible "s/ m; A; ; [s*m]A -> [s*m]A";
     "reorder" [Op::Reorder] Invertible "n; A; ; [n]A -> [n]A";
     "padTo" [Op::PadTo] View "n r!; ; z: () -> A; [n]A -> [r]A";

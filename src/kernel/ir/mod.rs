@@ -467,7 +467,7 @@ impl Expr {
     }
 
     /// The least and the greatest value that an integer may have, as far as its operation and its type tell; `None` for other types.
-    fn values(&self) -> Option<(i64, i64)> {
+    pub fn values(&self) -> Option<(i64, i64)> {
         let literal = |e: &Expr| match e {
             Expr::Lit(l) => l.as_int().and_then(|n| i64::try_from(n).ok()),
             Expr::Index(i, _) => i.as_constant(),
@@ -480,6 +480,12 @@ impl Expr {
         let of_type = values_of(self.ty().scalar);
         match self {
             Expr::Lit(_) => literal(self).map(|n| (n, n)),
+            Expr::Index(i, _) if !i.has_data() => Some(i.range()),
+            Expr::Vector(es) => {
+                let ranges = es.iter().map(Expr::values).collect::<Option<Vec<_>>>()?;
+                let lo = ranges.iter().map(|r| r.0).min()?;
+                Some((lo, ranges.iter().map(|r| r.1).max()?))
+            }
             Expr::If(_, a, b) | Expr::Guarded(_, a, b) => either(a, b),
             Expr::Lane(e, _) | Expr::Splat(e, _) => e.values(),
             Expr::Op(op, t, operands) if t.scalar.is_integer() => match (op, operands.as_slice()) {

@@ -3,6 +3,7 @@
 
 use super::index::{Guard, Index};
 use super::{Block, ElemTy, Expr, Kernel, Mem, Reg, Scope, Stmt};
+use crate::lang::typed::ScalarOp;
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -195,7 +196,10 @@ impl Weight {
                 true
             }
             Expr::Op(op, ..) => {
-                operations += 1;
+                // A conversion between integers and floats takes longer than an addition.
+                let converts = matches!(e, Expr::Op(ScalarOp::Cast(_), t, es)
+                    if es.iter().any(|e| e.ty().scalar.is_float() != t.scalar.is_float()));
+                operations += if converts { 2 } else { 1 };
                 heavy |= op.is_dear();
                 heavy || operations > 1
             }

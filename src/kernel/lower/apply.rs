@@ -96,6 +96,7 @@ impl Views {
         let arg = |k: usize| &t.args()[k];
         Ok(match t.op() {
             Op::Id | Op::Reorder => x.clone(),
+            Op::OnRead => self.apply(arg(0), x)?,
             Op::Compose => self.apply(arg(0), &self.apply(arg(1), x)?)?,
             Op::Fst => x.fst()?,
             Op::Snd => x.snd()?,

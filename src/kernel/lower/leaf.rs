@@ -250,7 +250,8 @@ pub fn conditional<C: Emit + ?Sized>(
     let b = otherwise(cx);
     let mut right = cx.end();
     let b = b?;
-    if left.is_empty() && right.is_empty() && (c.is_decision() || cost(&a) + cost(&b) <= CHEAP) {
+    let chosen = c.is_decision() || cx.in_view() || cost(&a) + cost(&b) <= CHEAP;
+    if left.is_empty() && right.is_empty() && chosen {
         return pick(c, &a, &b);
     }
     let out = blank(&a, cx)?;
@@ -520,6 +521,9 @@ impl Leaf<'_> {
                 false if fills_with_sign => shifted(number(bits - 1)),
                 false => number(0),
             });
+        }
+        if places.values().is_some_and(|(lo, hi)| lo >= 0 && i128::from(hi) < bits) {
+            return Ok(shifted(places));
         }
         let places = match self.cx.in_view() {
             true => places,

@@ -427,12 +427,13 @@ impl Contractions<'_> {
     }
 
     /// Whether the rules do not know a product of one dimension of columns as it stands: the sum has several dimensions, or an
-    /// operand reads windows, or depends on a condition, which matrix instructions have no place for.
+    /// operand reads windows, or is computed, which matrix instructions have no place for.
     fn is_new(&self, sum: &Sum, rows: &Operand, columns: &Operand, nest: &[&Axis]) -> bool {
         let counters: Vars = nest.iter().copied().chain(&sum.axes).map(|a| a.counter).collect();
         let mut new = sum.axes.len() > 1;
+        let adds = matches!(sum.operator.body.kind, Kind::Op(ScalarOp::Add, _));
         for part in rows.parts.iter().chain(&columns.parts) {
-            new |= matches!(part.kind, Kind::If(..));
+            new |= adds && !matches!(part.kind, Kind::Index(..));
             reads_of(part, &mut |read| {
                 let mut array = read;
                 while let Kind::Index(a, at) = &array.kind {

@@ -2,11 +2,16 @@
 //! `map (\a -> map (\b -> sum of (a1 * b2 + b1 * a2)) bs) as` has two sums in its element then.
 //!
 //! Only products of elements of different maps are taken apart. Other sums read the same arrays, and one pass is better.
+//!
+//! A factor of each of several sums, such as the scale of a group of weights, goes into the sums: `sum of s * (sum of a * b)` is
+//! `sum of a * (s * b)`, whose factor `s * b` is computed of one of the maps.
 
 use super::super::approx::Approx;
 use super::super::core::{Ex, Kind, Lambda, Layout, Var};
 use super::super::fission::keep_used;
+use super::counters::contains_pattern;
 use super::{is_sum, is_zero};
+use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
 use std::collections::{BTreeSet, HashMap};
 
@@ -54,7 +59,7 @@ impl Sums<'_> {
             _ => {}
         }
         if depth > 1
-            && let Some(sums) = self.sums(e)
+            && let Some(sums) = self.sums(e).or_else(|| self.scaled(e))
             && self.approx.use_it()
         {
             *e = sums;
@@ -69,6 +74,54 @@ impl Sums<'_> {
 
     fn of(&self, e: &Ex) -> Depends {
         e.free().iter().filter_map(|v| self.depends.get(v)).flatten().copied().collect()
+    }
+
+    /// Returns a sum of sums of products, each with a factor of its own, as one sum.
+    fn scaled(&mut self, reduction: &Ex) -> Option<Ex> {
+        let (f, arrays) = Sums::summed(reduction)?;
+        let Kind::Op(ScalarOp::Mul, factors) = &f.body.kind else { return None };
+        let at = factors.iter().position(|e| Sums::summed(e).is_some())?;
+        let (inner, scale) = (&factors[at], factors.get(1 - at)?);
+        let (g, rows) = Sums::summed(inner)?;
+        let Kind::Op(ScalarOp::Mul, pair) = &g.body.kind else { return None };
+        for (p, array) in f.params.iter().zip(arrays).chain(g.params.iter().zip(rows)) {
+            let depends = self.of(array);
+            self.bind(p, &depends);
+        }
+        let [x, y, s] = [&pair[0], &pair[1], scale].map(|e| self.of(e));
+        let of_two = !x.is_subset(&y) && !y.is_subset(&x);
+        if !of_two || !(s.is_subset(&x) || s.is_subset(&y)) || contains_pattern(scale) {
+            return None;
+        }
+        let with = |e: &Ex| Ex {
+            kind: Kind::Op(ScalarOp::Mul, vec![scale.clone(), e.clone()]),
+            ..e.clone()
+        };
+        let both = match s.is_subset(&y) {
+            true => vec![pair[0].clone(), with(&pair[1])],
+            false => vec![with(&pair[0]), pair[1].clone()],
+        };
+        let product = Ex { kind: Kind::Op(ScalarOp::Mul, both), ..(*g.body).clone() };
+        let [start, outer] = operands(reduction)?;
+        let [_, group] = operands(inner)?;
+        let g = Lambda { params: g.params.clone(), body: Box::new(product) };
+        let group = Ex { kind: Kind::Map(Prim::Map, g, rows.to_vec()), ..group.clone() };
+        let (Ty::Array(n, _), ty) = (&outer.ty, group.ty.clone()) else { return None };
+        let f = Lambda { params: f.params.clone(), body: Box::new(group) };
+        let kind = Kind::Map(Prim::Map, f, arrays.to_vec());
+        let all = Ex { kind, ty: Ty::array(n, &ty), ..outer.clone() }.join()?;
+        let Kind::Prim(prim, funs, sizes, _) = &reduction.kind else { return None };
+        let kind = Kind::Prim(*prim, funs.clone(), sizes.clone(), vec![start.clone(), all]);
+        Some(Ex { kind, ..reduction.clone() }.refreshed(self.fresh))
+    }
+
+    /// Returns the function whose results an expression sums, and what it is applied to.
+    fn summed<'e>(e: &'e Ex) -> Option<(&'e Lambda, &'e [Ex])> {
+        let [start, array] = operands(e)?;
+        match &array.kind {
+            Kind::Map(Prim::Map, f, arrays) if is_sum(e) && is_zero(start) => Some((f, arrays)),
+            _ => None,
+        }
     }
 
     /// Returns a sum of sums or differences of products as sums of products.
@@ -109,5 +162,16 @@ impl Sums<'_> {
         });
         let sums = sums.collect();
         Some(Ex { kind: Kind::Op(*op, sums), ..reduction.clone() })
+    }
+}
+
+/// Returns the start of a reduction, and what it reduces.
+fn operands(e: &Ex) -> Option<[&Ex; 2]> {
+    match &e.kind {
+        Kind::Prim(Prim::Reduce | Prim::ReduceComm, _, _, args) => match &args[..] {
+            [start, array] => Some([start, array]),
+            _ => None,
+        },
+        _ => None,
     }
 }
