@@ -116,7 +116,7 @@ impl Sums<'_> {
     }
 
     /// Returns the function whose results an expression sums, and what it is applied to.
-    fn summed<'e>(e: &'e Ex) -> Option<(&'e Lambda, &'e [Ex])> {
+    fn summed(e: &Ex) -> Option<(&Lambda, &[Ex])> {
         let [start, array] = operands(e)?;
         match &array.kind {
             Kind::Map(Prim::Map, f, arrays) if is_sum(e) && is_zero(start) => Some((f, arrays)),
