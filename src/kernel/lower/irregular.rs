@@ -304,8 +304,12 @@ impl Lowerer {
                 me.local(0, m, false, &mut |me, i| {
                     let sum = me.combined_copies(&values, i, copies, &op, elem)?;
                     match &bins {
-                        Some(bins) if !native => me.store(&sum, &bins.dest.at(g)?.at(i)?, elem),
-                        _ => me.combine_shared(shared, &sum, &result.at(i)?, Lanes::Apart),
+                        _ if native => {
+                            me.combine_shared(shared, &sum, &result.at(i)?, Lanes::Apart)
+                        }
+                        Some(bins) => me.store(&sum, &bins.dest.at(g)?.at(i)?, elem),
+                        // There is one group.
+                        None => me.store(&sum, &result.at(i)?, elem),
                     }
                 })
             })
