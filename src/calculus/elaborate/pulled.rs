@@ -7,9 +7,10 @@
 //! element at a place, from the result back to the inputs: `(xs[i + 2] - xs[i + 1]) - (xs[i + 1] - xs[i])`. One nest of maps over
 //! places computes all of it. What it reads twice is read once by the pass over kernels that finds common subexpressions.
 //!
-//! An array that is read at many places is computed again for each, so one that reads much, and is read much, is stored.
+//! An array that is read at many places is computed again for each, so one that reads much, and is read much, is stored. So is one that
+//! is read at places that data decide: its elements may be read far more often than there are elements.
 
-use super::core::{Ex, Kind, Lambda, Layout, Var};
+use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::interchange::named;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
@@ -27,7 +28,7 @@ const NODES: usize = 4000;
 /// other places than those of its own elements.
 pub(super) fn by_place(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let mut out = e.clone();
-    let mut pull = Pull { env, fresh, shifted: false, reads: 0 };
+    let mut pull = Pull { env, fresh, shifted: false, reads: 0, data: Vars::new() };
     pull.arrays(&mut out).then_some(out)
 }
 
@@ -38,6 +39,8 @@ struct Pull<'a> {
     shifted: bool,
     /// Reads of stored arrays so far.
     reads: usize,
+    /// Names of what was read of arrays, or computed of that.
+    data: Vars,
 }
 
 impl Pull<'_> {
@@ -131,7 +134,7 @@ impl Pull<'_> {
             }
             Kind::Prim(prim, funs, _, args) if funs.is_empty() => self.of_view(*prim, e, args, at),
             Kind::Index(array, i) => {
-                let i = self.scalar(i)?;
+                let i = self.place(array, i)?;
                 let at: Vec<Ex> = std::iter::once(i).chain(at.iter().cloned()).collect();
                 self.element(array, &at)
             }
@@ -150,6 +153,7 @@ impl Pull<'_> {
             Kind::Let(p, value, body) if !value.ty.has_array() => {
                 let (value, mut body) = (self.scalar(value)?, (**body).clone());
                 let name = p.renamed(&mut body, self.fresh);
+                self.names(&name, &value);
                 Some(self.element(&body, at)?.bound(name, value))
             }
             Kind::Var(_) | Kind::Input(_) | Kind::Proj(..) if is_stored(e) => self.read(e, at),
@@ -239,10 +243,35 @@ impl Pull<'_> {
             }
             Prim::Gather => {
                 let i = self.element(args.get(1)?, std::slice::from_ref(first))?;
+                if is_computed(array?) && self.is_data(&i) {
+                    return None;
+                }
                 self.shifts(array?);
                 self.element(array?, &moved(i, rest))
             }
             _ => None,
+        }
+    }
+
+    /// Returns a place in an array. `None` if data decide it, and elements of the array are computed.
+    fn place(&mut self, array: &Ex, i: &Ex) -> Option<Ex> {
+        let i = self.scalar(i)?;
+        (!is_computed(array) || !self.is_data(&i)).then_some(i)
+    }
+
+    /// Whether an expression depends on what was read of arrays.
+    fn is_data(&self, e: &Ex) -> bool {
+        match &e.kind {
+            Kind::Index(..) => true,
+            Kind::Var(v) => self.data.contains(v),
+            _ => e.parts().iter().any(|(_, part)| self.is_data(part)),
+        }
+    }
+
+    /// Notes what a name stands for.
+    fn names(&mut self, name: &Layout, value: &Ex) {
+        if self.is_data(value) {
+            self.data.extend(name.vars().into_iter().map(|(v, _)| v));
         }
     }
 
@@ -265,6 +294,7 @@ impl Pull<'_> {
             _ if !p.ty().has_array() => {
                 let name = p.renamed(body, self.fresh);
                 let value = self.element(array, std::slice::from_ref(at))?;
+                self.names(&name, &value);
                 lets.push((name, value));
                 Some(())
             }
@@ -286,10 +316,8 @@ impl Pull<'_> {
     fn scalar(&mut self, e: &Ex) -> Option<Ex> {
         match &e.kind {
             Kind::Index(array, i) => {
-                let i = self.scalar(i)?;
-                if !is_stored(array) && is_computed(array) {
-                    self.shifted = true;
-                }
+                let i = self.place(array, i)?;
+                self.shifts(array);
                 self.element(array, &[i])
             }
             Kind::Let(Layout::Var(_, Ty::Array(..)), ..) => {

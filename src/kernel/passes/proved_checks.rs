@@ -255,8 +255,9 @@ mod tests {
         assert_eq!(checks(&at("max (a - 1) 0")), 0);
         assert_eq!(checks(&at("(a + 63) % 64")), 0);
         assert_eq!(checks(&at("(a + 63) % 65")), 1);
-        // A place in rows of 8, of which there are 7 under the condition.
-        assert_eq!(under("a < 56", "a / 8 * 8 + 9"), 1);
+        // The first places of rows of 8, of which there are 7 under the condition.
+        assert_eq!(under("a < 56", "a / 8 * 8 + 15"), 0);
+        assert_eq!(under("a < 56", "a / 8 * 8 + 16"), 1);
         assert_eq!(under("a < 56", "a / 8 + 57"), 0);
         assert_eq!(under("a < 57", "a / 8 + 57"), 1);
     }
