@@ -64,6 +64,19 @@ fn runs_of_a_bin_are_combined_in_registers() {
     }
 }
 
+/// If the bin depends on the place of a value, neighbouring work-items take neighbouring values, and change neighbouring bins.
+#[test]
+fn neighbouring_values_of_different_bins_are_not_compared() {
+    let program = "entry sums [n] (xs: [n]f32) : [24]f32 =
+        histogram (+) 0 24 (map (\\i -> i % 24) (iota n)) xs";
+    let term = "histogram 24 (+) 0.0 . fork (mapGlb 0 (\\i -> i % 24) . iota n i32) xs";
+    let few = DeviceLimits { access_bytes: 16, compute_units: 1, ..DeviceLimits::default() };
+    let n = 16_391;
+    let k = kernels_for(few, program, &[("n", n)], &[("xs", array(&[n]))], term);
+    k.run(&cpu());
+    assert!(!k.plan.source.contains(" == t"), "{}", k.plan.source);
+}
+
 /// A histogram beside another result has kernels of its own: no single work-item goes through all values.
 #[test]
 fn a_histogram_beside_another_result_is_parallel() {

@@ -3,6 +3,9 @@
 //! A work-item loads all of its values before it combines the first one, so that several loads are in flight: atomic operations
 //! keep loads that follow them back. Then it combines the values of a run with the same bin in registers, and changes the bin
 //! once for each run. So bins in order (times, keys of sorted rows) and few bins take few atomic operations.
+//!
+//! If the bin depends on the place of the value, as with the elements of rows that are summed, then neighbouring values have different bins.
+//! Neighbouring work-items take these, so that they change neighbouring bins at a time.
 
 use super::interleave::side_by_side;
 use super::leaf::{self, Emit};
@@ -11,7 +14,7 @@ use super::memory::Storage;
 use super::view::{Shape, Step, View};
 use crate::calculus::term::Term;
 use crate::kernel::ir::index::Index;
-use crate::kernel::ir::walk::statements;
+use crate::kernel::ir::walk::{parts, statements};
 use crate::kernel::ir::{ElemTy, Expr, Lanes, Stmt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
@@ -91,21 +94,40 @@ impl Lowerer {
 
     fn combine_whole_part(&mut self, h: &Binned, c: &Index, own: &Own) -> Step<()> {
         let (length, mut taken, mut copies) = (h.length, vec![], vec![]);
+        if self.numbers_of_place(h, c)? != self.numbers_of_place(h, &c.plus(1))? {
+            return self.combine_apart(h, c, own);
+        }
         for e in 0..length {
             self.begin();
             let value = self.loaded(h, &c.times(length).plus(e));
             copies.push(self.end());
             taken.push(value?);
-            // Long functions are computed in a loop. Neighbouring work-items take neighbouring values there.
+            // Long functions are computed in a loop.
             if statements(&copies[0]) > STATEMENTS {
-                let step = h.n / length;
-                return self.repeat(length, false, &mut |me, e| {
-                    me.combine_one(h, &e.times(step).add(c), own)
-                });
+                return self.combine_apart(h, c, own);
             }
         }
         side_by_side(copies).into_iter().try_for_each(|s| self.put(s))?;
         self.combine_taken(h, &taken, own)
+    }
+
+    /// Combines the values of part `c` one after the other. Neighbouring work-items take neighbouring values.
+    fn combine_apart(&mut self, h: &Binned, c: &Index, own: &Own) -> Step<()> {
+        let step = h.n / h.length;
+        self.repeat(h.length, false, &mut |me, e| me.combine_one(h, &e.times(step).add(c), own))
+    }
+
+    /// Returns the indices from which the bin of a value is computed, but for those of loads: what is loaded is taken to be equal.
+    fn numbers_of_place(&mut self, h: &Binned, j: &Index) -> Step<Vec<Index>> {
+        self.begin();
+        let place = self.emitted(|| h.places.at(j));
+        let code = self.end();
+        let mut found = vec![];
+        for s in &code {
+            s.visit(&mut |s| s.exprs(&mut |e| numbers(e, &mut found)));
+        }
+        numbers(&place?.expr()?, &mut found);
+        Ok(found)
     }
 
     /// Returns the bin and the value with a number in registers.
@@ -149,4 +171,15 @@ impl Lowerer {
     fn change_bin(&mut self, h: &Binned, place: &View, value: &View, own: &Own) -> Step<()> {
         self.where_placed(place, h.m, &mut |me, i| (own.change)(me, i, value, own.lanes))
     }
+}
+
+/// Adds the indices in an expression that are not those of loads, with the same number in place of all data.
+fn numbers(e: &Expr, found: &mut Vec<Index>) {
+    if matches!(e, Expr::Load(..)) {
+        return;
+    }
+    if let Expr::Index(i, _) = e {
+        found.push(i.map_data(&|e| Expr::Arg(0, e.ty().scalar)));
+    }
+    parts(e, &mut |part, _| numbers(part, found));
 }
