@@ -104,7 +104,7 @@ impl Pull<'_> {
         let axes = self.axes(&e.ty);
         let places: Vec<Ex> = axes.iter().map(|(_, p)| p.value(e.span)).collect();
         let mut body = self.element(e, &places)?;
-        if !self.shifted || self.reads > READS || body.size() > NODES {
+        if !self.shifted || body.size() > NODES {
             return None;
         }
         for (n, place) in axes.iter().rev() {
@@ -347,8 +347,12 @@ impl Pull<'_> {
         }
     }
 
+    /// Returns a read of a stored array; `None` if there are too many.
     fn read(&mut self, array: &Ex, at: &[Ex]) -> Option<Ex> {
         self.reads += 1;
+        if self.reads > READS {
+            return None;
+        }
         at.iter().try_fold(array.clone(), |e, i| e.element(i))
     }
 
