@@ -372,26 +372,6 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let mut waiting = 0.0;
     for (a, p) in &global {
         let moved = moved(a, p, k, &s, &l, &crowded, m);
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "{} {} w{} store {} item {:?} lanes {:?} unit {} dev {} parts {} beside {} lone {} far {} common {} asked {} here {}",
-                k.name,
-                k.groups,
-                a.width,
-                a.store,
-                a.item_stride,
-                a.lanes.len(),
-                crowded.unit,
-                crowded.device,
-                p.in_parts,
-                p.beside,
-                p.lone,
-                moved.far,
-                moved.common,
-                moved.asked,
-                s.here
-            );
-        }
         near.add(moved.asked, moved.asked / l.near);
         common.add(moved.common, moved.common / l.common);
         match a.store {

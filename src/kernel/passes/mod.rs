@@ -16,6 +16,7 @@ mod forward_copies;
 mod guards;
 mod hoist_gathers;
 mod in_place;
+mod last_states;
 mod layout;
 mod licm;
 mod lifetimes;
@@ -58,7 +59,7 @@ pub fn begin(program: &mut Program, device: &DeviceLimits, host: &mut Fresh) {
     if device.access_bytes > 0 {
         layout::of_temporaries(program);
     }
-    forward_copies::of_last_states(program, host);
+    last_states::to_results(program, host);
 }
 
 /// Completes and improves one kernel. `relaxed` says that floating-point operations may be reassociated.
