@@ -69,10 +69,10 @@ fn runs_of_a_bin_are_combined_in_registers() {
 fn neighbouring_values_of_different_bins_are_not_compared() {
     let program = "entry sums [n] (xs: [n]f32) : [24]f32 =
         histogram (+) 0 24 (map (\\i -> i % 24) (iota n)) xs";
-    let term = "histogram 24 (+) 0.0 . fork (mapGlb 0 (\\i -> i % 24) . iota n i32) xs";
-    let few = DeviceLimits { access_bytes: 16, compute_units: 1, ..DeviceLimits::default() };
     let n = 16_391;
-    let k = kernels_for(few, program, &[("n", n)], &[("xs", array(&[n]))], term);
+    let term = format!("histogram 24 (+) 0.0 . fork (mapGlb 0 (\\i -> i % 24) . iota {n} i32) xs");
+    let few = DeviceLimits { access_bytes: 16, compute_units: 1, ..DeviceLimits::default() };
+    let k = kernels_for(few, program, &[("n", n)], &[("xs", array(&[n]))], &term);
     k.run(&cpu());
     assert!(!k.plan.source.contains(" == t"), "{}", k.plan.source);
 }
