@@ -1,6 +1,5 @@
 //! Lowers scalar leaves to expressions, and to statements for loops and shared values.
 
-use super::compared;
 use super::known::{constant, decided, of_literals, small_exponent};
 use super::lane_checks;
 use super::view::{Step, View, Views, stop};
@@ -399,9 +398,6 @@ impl Leaf<'_> {
                 self.eval(&SExpr::If(Arc::new(c), Arc::new(yes), Arc::new(no)))?
             }
             SExpr::Op(op, t, es) => {
-                if let Some(e) = compared::of_choice(*op, es, may_fail) {
-                    return self.eval(&e);
-                }
                 let es = es.iter().map(|e| self.eval(e)?.expr()).collect::<Step<Vec<_>>>()?;
                 View::Elem(self.operation(*op, *t, es)?)
             }

@@ -12,7 +12,6 @@
 mod accumulator;
 mod apply;
 mod bin_runs;
-mod compared;
 mod counting_sort;
 mod counting_sort_groups;
 mod dest;
