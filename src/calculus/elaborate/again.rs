@@ -232,7 +232,7 @@ fn is_last(at: &Ex, n: &Size) -> bool {
 }
 
 /// Substitutes `value` for a variable, each time with bound variables of its own.
-fn put_each(e: &mut Ex, v: Var, value: &Ex, fresh: &mut dyn FnMut() -> Var) {
+pub(super) fn put_each(e: &mut Ex, v: Var, value: &Ex, fresh: &mut dyn FnMut() -> Var) {
     if e.kind == Kind::Var(v) {
         *e = value.refreshed(fresh);
         return;

@@ -7,10 +7,10 @@
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
 use super::interchange::named;
+use super::views::place_in;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::ty::Ty;
 use crate::lang::typed::Prim;
-use crate::lang::types::ScalarType;
 
 /// Largest side of a choice, in nodes, which each element computes.
 const LARGEST: usize = 64;
@@ -45,8 +45,7 @@ fn chosen(c: &Ex, yes: &Ex, no: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> V
     let Ty::Array(n, element_ty) = &yes.ty else {
         return (!yes.ty.has_array()).then(|| Ex::choice(c.clone(), yes.clone(), no.clone()));
     };
-    let long = n.eval(env).is_ok_and(|n| i32::try_from(n).is_err());
-    let counter = Ty::Scalar(if long { ScalarType::I64 } else { ScalarType::I32 });
+    let counter = place_in(n, env);
     let i = named(&counter, fresh);
     let at = i.value(yes.span);
     let [yes, no] = [element(yes, &at, element_ty)?, element(no, &at, element_ty)?];

@@ -10,8 +10,10 @@
 //! An array that is read at many places is computed again for each, so one that reads much, and is read much, is stored. So is one that
 //! is read at places that data decide: its elements may be read far more often than there are elements.
 
+use super::again::put_each;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::interchange::named;
+use super::views::place_in;
 use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
@@ -50,7 +52,7 @@ impl Pull<'_> {
             && self.stays_cheap(value, *v, body)
         {
             let mut inlined = (**body).clone();
-            self.put_each(&mut inlined, *v, value);
+            put_each(&mut inlined, *v, value, self.fresh);
             *e = inlined;
         }
         if let Some(nest) = self.nest(e) {
@@ -87,9 +89,7 @@ impl Pull<'_> {
     fn axes(&mut self, mut ty: &Ty) -> Vec<(Size, Layout)> {
         let mut axes = vec![];
         while let Ty::Array(n, of) = ty {
-            let long = n.eval(self.env).is_ok_and(|n| i32::try_from(n).is_err());
-            let counter = Ty::Scalar(if long { ScalarType::I64 } else { ScalarType::I32 });
-            axes.push((n.clone(), named(&counter, self.fresh)));
+            axes.push((n.clone(), named(&place_in(n, self.env), self.fresh)));
             ty = of;
         }
         axes
@@ -147,7 +147,7 @@ impl Pull<'_> {
                     return None;
                 }
                 let mut inlined = (**body).clone();
-                self.put_each(&mut inlined, *v, value);
+                put_each(&mut inlined, *v, value, self.fresh);
                 self.element(&inlined, at)
             }
             Kind::Let(p, value, body) if !value.ty.has_array() => {
@@ -184,10 +184,10 @@ impl Pull<'_> {
             Prim::Drop => {
                 let cut = n(array?)?.checked_sub(n(e)?)?;
                 self.shifts(array?);
-                self.element(array?, &moved(plus(first, cut)?, rest))
+                self.element(array?, &moved(with_one_number(first.further(cut)?), rest))
             }
             Prim::Reverse => {
-                let last = number(first, n(e)?.checked_sub(1)?)?;
+                let last = first.number(n(e)?.checked_sub(1)?)?;
                 self.shifts(array?);
                 self.element(array?, &moved(op(ScalarOp::Sub, last, first.clone()), rest))
             }
@@ -200,7 +200,7 @@ impl Pull<'_> {
                 let (second, rest) = rest.split_first()?;
                 let Ty::Array(_, row) = &e.ty else { return None };
                 let Ty::Array(m, _) = &**row else { return None };
-                let m = number(first, m.eval(self.env).ok()?)?;
+                let m = first.number(m.eval(self.env).ok()?)?;
                 let place = op(ScalarOp::Add, op(ScalarOp::Mul, first.clone(), m), second.clone());
                 (first.ty == second.ty).then(|| self.element(array?, &moved(place, rest)))?
             }
@@ -210,7 +210,7 @@ impl Pull<'_> {
                 if let Kind::Lit(i) = &first.kind {
                     let is_first = i.as_int()? < i128::from(before);
                     let behind =
-                        number(first, u64::try_from(i.as_int()?).ok()?.saturating_sub(before))?;
+                        first.number(u64::try_from(i.as_int()?).ok()?.saturating_sub(before))?;
                     return if is_first {
                         self.element(a, at)
                     } else {
@@ -221,11 +221,11 @@ impl Pull<'_> {
                 self.shifts(b);
                 let is_first = Ex::op(
                     ScalarOp::Lt,
-                    vec![first.clone(), number(first, before)?],
+                    vec![first.clone(), first.number(before)?],
                     ScalarType::Bool,
                     e.span,
                 );
-                let behind = op(ScalarOp::Sub, first.clone(), number(first, before)?);
+                let behind = op(ScalarOp::Sub, first.clone(), first.number(before)?);
                 Some(Ex::choice(
                     is_first,
                     self.element(a, at)?,
@@ -234,10 +234,10 @@ impl Pull<'_> {
             }
             Prim::Pad(PadMode::Clamp) => {
                 let Kind::Prim(_, _, sizes, _) = &e.kind else { return None };
-                let left = number(first, sizes.first()?.eval(self.env).ok()?)?;
-                let last = number(first, n(array?)?.checked_sub(1)?)?;
+                let left = first.number(sizes.first()?.eval(self.env).ok()?)?;
+                let last = first.number(n(array?)?.checked_sub(1)?)?;
                 let place =
-                    op(ScalarOp::Max, op(ScalarOp::Sub, first.clone(), left), number(first, 0)?);
+                    op(ScalarOp::Max, op(ScalarOp::Sub, first.clone(), left), first.number(0)?);
                 self.shifts(array?);
                 self.element(array?, &moved(op(ScalarOp::Min, place, last), rest))
             }
@@ -326,7 +326,7 @@ impl Pull<'_> {
                     return None;
                 }
                 let mut inlined = (**body).clone();
-                self.put_each(&mut inlined, *v, value);
+                put_each(&mut inlined, *v, value, self.fresh);
                 self.scalar(&inlined)
             }
             Kind::Var(_) | Kind::ScalarInput(..) | Kind::Lit(_) | Kind::Size(_)
@@ -354,15 +354,6 @@ impl Pull<'_> {
             return None;
         }
         at.iter().try_fold(array.clone(), |e, i| e.element(i))
-    }
-
-    /// Substitutes an array for its name, each time with bound names of its own.
-    fn put_each(&mut self, e: &mut Ex, v: Var, value: &Ex) {
-        if e.kind == Kind::Var(v) {
-            *e = value.refreshed(self.fresh);
-            return;
-        }
-        e.parts_mut().into_iter().for_each(|part| self.put_each(part, v, value));
     }
 }
 
@@ -407,14 +398,6 @@ fn op(op: ScalarOp, a: Ex, b: Ex) -> Ex {
     Ex::new(Kind::Op(op, vec![a, b]), ty, span)
 }
 
-/// Returns a place that is `k` further on.
-fn plus(place: &Ex, k: u64) -> Option<Ex> {
-    if k == 0 {
-        return Some(place.clone());
-    }
-    Some(with_one_number(op(ScalarOp::Add, place.clone(), number(place, k)?)))
-}
-
 /// Returns `a + (k + l)` for `a + k + l`, which whole numbers allow, whatever overflows. So equal places have equal text.
 fn with_one_number(e: Ex) -> Ex {
     let Ty::Scalar(t) = e.ty else { return e };
@@ -436,10 +419,4 @@ fn moved(e: &Ex) -> Option<(&Ex, i128)> {
     let [a, Ex { kind: Kind::Lit(k), .. }] = &args[..] else { return None };
     let k = k.as_int()?;
     Some((a, if *op == ScalarOp::Add { k } else { -k }))
-}
-
-/// Returns a number of the type of a place.
-fn number(place: &Ex, k: u64) -> Option<Ex> {
-    let Ty::Scalar(t) = place.ty else { return None };
-    Some(Ex::new(Kind::Lit(Lit::int(t, k.into())), place.ty.clone(), place.span))
 }

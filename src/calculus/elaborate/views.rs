@@ -3,10 +3,18 @@
 //! The functions return `None` if their argument is no array, or has too few dimensions.
 
 use super::core::{Ex, Kind};
-use crate::calculus::size::Size;
+use crate::calculus::scalar::Lit;
+use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::diag::Span;
-use crate::lang::typed::Prim;
+use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::types::ScalarType;
+
+/// Returns the type of places in an array of this length.
+pub(super) fn place_in(n: &Size, env: &SizeEnv) -> Ty {
+    let long = n.eval(env).is_ok_and(|n| i32::try_from(n).is_err());
+    Ty::Scalar(if long { ScalarType::I64 } else { ScalarType::I32 })
+}
 
 impl Ex {
     /// Returns the numbers below `n`, of type `t`.
@@ -83,6 +91,21 @@ impl Ex {
     pub(super) fn element(&self, at: &Ex) -> Option<Ex> {
         let kind = Kind::Index(Box::new(self.clone()), Box::new(at.clone()));
         Some(Ex::new(kind, self.element_type()?, self.span))
+    }
+
+    /// Returns a number of the type of this one.
+    pub(super) fn number(&self, k: u64) -> Option<Ex> {
+        let Ty::Scalar(t) = self.ty else { return None };
+        Some(Ex::new(Kind::Lit(Lit::int(t, k.into())), self.ty.clone(), self.span))
+    }
+
+    /// Returns a place that is `k` further on.
+    pub(super) fn further(&self, k: u64) -> Option<Ex> {
+        if k == 0 {
+            return Some(self.clone());
+        }
+        let kind = Kind::Op(ScalarOp::Add, vec![self.clone(), self.number(k)?]);
+        Some(Ex::new(kind, self.ty.clone(), self.span))
     }
 
     /// Returns the type of an array's elements.

@@ -7,7 +7,6 @@ use super::super::again::loops;
 use super::super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::super::elements::contains_reduction;
 use super::super::interchange::named;
-use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
@@ -112,7 +111,7 @@ impl Reads<'_> {
             Kind::Prim(Prim::Take, _, _, args) => args.first()?.element(at),
             Kind::Prim(Prim::Drop, _, _, args) => {
                 let cut = self.length(&args.first()?.ty)?.checked_sub(self.length(&array.ty)?)?;
-                args.first()?.element(&sum(at, cut)?)
+                args.first()?.element(&at.further(cut)?)
             }
             Kind::Map(Prim::Map, f, args)
                 if !contains_pattern(&f.body) && (!is_view(&f.body) || is_window(&f.body)) =>
@@ -201,22 +200,10 @@ fn is_window(e: &Ex) -> bool {
     }
 }
 
-/// Returns a place that is `k` further on.
-fn sum(place: &Ex, k: u64) -> Option<Ex> {
-    let kind = Kind::Op(ScalarOp::Add, vec![place.clone(), number(place, k)?]);
-    Some(if k == 0 { place.clone() } else { Ex::new(kind, place.ty.clone(), place.span) })
-}
-
 /// Returns a multiple of a place.
 fn product(place: &Ex, k: u64) -> Option<Ex> {
-    let kind = Kind::Op(ScalarOp::Mul, vec![number(place, k)?, place.clone()]);
+    let kind = Kind::Op(ScalarOp::Mul, vec![place.number(k)?, place.clone()]);
     Some(if k == 1 { place.clone() } else { Ex::new(kind, place.ty.clone(), place.span) })
-}
-
-/// Returns a number of the type of a place.
-fn number(place: &Ex, k: u64) -> Option<Ex> {
-    let Ty::Scalar(t) = place.ty else { return None };
-    Some(Ex::new(Kind::Lit(Lit::int(t, k.into())), place.ty.clone(), place.span))
 }
 
 /// A place as a sum: the counters with their coefficients, and a number.
