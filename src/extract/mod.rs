@@ -145,7 +145,8 @@ pub fn draw(
         // each work-item runs for itself, which may need defaults.
         let has = |c: &Candidate, form| c.form == form && !loops_in_group(&c.term);
         without.retain(|form| !drawn.candidates.iter().any(|c| has(c, *form)));
-        // The search with defaults takes long, and a form that needs them is rarely the best of several.
+        // The search with defaults takes long, and a form that needs them is rarely the best of several. But the program as it is
+        // written may be: others were made of it to be fused.
         let enough = saturated.forms.len() - without.len() >= ENOUGH && !without.contains(&0);
         if without.is_empty() || enough {
             break;

@@ -201,6 +201,30 @@ mod tests {
     }
 
     #[test]
+    fn sectors_that_are_used_in_parts_are_fetched_again_where_caches_are_crowded() {
+        // A row of 64 floats for each work-item in 16 vectors, or the same floats by neighbours.
+        let us = |stride, groups: f64| {
+            let items = groups * 256.0;
+            let vector = Access {
+                width: 4,
+                item_stride: Some(stride),
+                footprint: 16.0 * items,
+                array_bytes: 256.0 * items,
+                group_footprint: 16.0 * 256.0,
+                item_footprint: 16.0,
+                ..access(Mem::Global(0), false, items)
+            };
+            let streak = profile::Streak { places: (0..16).map(|k| 4 * k).collect(), step: 0 };
+            let accesses = vec![vector; 16];
+            let k = KernelProfile { groups, accesses, streaks: vec![streak], ..large() };
+            let profile = Profile { kernels: vec![k], launches: vec![1.0], bytes: 0.0 };
+            estimate(&profile, &model("nvidia-h200")).us
+        };
+        let (rows, neighbours) = (us(64, 65_536.0), us(4, 65_536.0));
+        assert!(rows > 4.0 * neighbours, "{rows} {neighbours}");
+    }
+
+    #[test]
     fn doubles_and_halves_have_their_own_rates() {
         let of = |m: &CostModel, bytes| {
             let ops_held = BTreeMap::from([((OpKind::Fma, 1, bytes, 1), 1e12)]);

@@ -138,6 +138,11 @@ fn a_load_is_made_once() {
     // A value that is used once gets no register.
     let once = vec![store(0, x())];
     assert_eq!(improved(once.clone()), once);
+    // Two registers hold the same place.
+    let place = || op(ScalarOp::Mul, load(INPUT, &at(7)), int(3));
+    let from = |k| load(TILE, &Index::data(Expr::Reg(reg(k))));
+    let alike = vec![decl(1, place()), decl(2, place()), store(0, from(1)), store(9, from(2))];
+    assert_eq!(loads(&improved(alike), TILE).len(), 1);
     // If a register already holds the value, it is reused.
     let held = vec![decl(1, x()), store(0, add(x(), Expr::Reg(reg(1))))];
     let sum = add(Expr::Reg(reg(1)), Expr::Reg(reg(1)));
