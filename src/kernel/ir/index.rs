@@ -5,9 +5,10 @@
 //! written. This module never looks at memory or control flow; [`Facts`] holds the knowledge that
 //! is valid only under a guard.
 
+use super::terms::Terms;
 use super::{Check, Expr};
 use num_integer::gcd;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -82,7 +83,7 @@ impl Data {
 /// A constant plus coefficients times atoms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Index {
-    terms: BTreeMap<Atom, i64>,
+    terms: Terms<Atom>,
     constant: i64,
 }
 
@@ -92,7 +93,7 @@ fn clip(x: i128) -> i64 {
 
 impl From<i64> for Index {
     fn from(constant: i64) -> Self {
-        Index { terms: BTreeMap::new(), constant }
+        Index { terms: Terms::default(), constant }
     }
 }
 
@@ -107,7 +108,7 @@ impl From<Var> for Index {
 
 impl Index {
     fn atom(a: Atom) -> Index {
-        Index { terms: BTreeMap::from([(a, 1)]), constant: 0 }
+        Index { terms: Terms::one(a, 1), constant: 0 }
     }
 
     /// A value computed by the program.
@@ -127,14 +128,14 @@ impl Index {
 
     /// Atoms with their coefficients, in order.
     pub fn terms(&self) -> impl Iterator<Item = (&Atom, i64)> {
-        self.terms.iter().map(|(a, c)| (a, *c))
+        self.terms.iter()
     }
 
     /// The term of one atom, without the other terms and the constant.
     #[must_use]
     pub fn part(&self, a: &Atom) -> Index {
         Index {
-            terms: self.terms.get(a).map(|c| (a.clone(), *c)).into_iter().collect(),
+            terms: self.terms.get(a).map_or_else(Terms::default, |c| Terms::one(a.clone(), c)),
             constant: 0,
         }
     }
@@ -152,35 +153,26 @@ impl Index {
 
     /// The sum with `k` times another index.
     fn add_times(&self, other: &Index, k: i64) -> Index {
-        let mut out = self.clone();
-        out.constant = out.constant.saturating_add(other.constant.saturating_mul(k));
-        for (a, c) in &other.terms {
-            out.put(a, c.saturating_mul(k));
-        }
-        out.recombine()
+        self.clone().with_times(other, k)
     }
 
-    fn put(&mut self, a: &Atom, c: i64) {
-        let Some(known) = self.terms.get_mut(a) else {
-            if c != 0 {
-                self.terms.insert(a.clone(), c);
-            }
-            return;
-        };
-        *known = known.saturating_add(c);
-        if *known == 0 {
-            self.terms.remove(a);
+    /// As [`Index::add_times`], without a copy of this index.
+    fn with_times(mut self, other: &Index, k: i64) -> Index {
+        self.constant = self.constant.saturating_add(other.constant.saturating_mul(k));
+        for (a, c) in other.terms.iter() {
+            self.terms.put(a, c.saturating_mul(k));
         }
+        self.recombine()
     }
 
     /// `k * (x / k) + x % k` is `x`, and `k * (x / k % m) + x % k` is `x % (k * m)`.
     fn recombine(self) -> Index {
-        for (a, c) in &self.terms {
+        for (a, c) in self.terms.iter() {
             let Atom::Mod(x, k) = a else { continue };
             let whole = c.saturating_mul(*k);
             let is_div = |a: &Atom| matches!(a, Atom::Div(y, m) if m == k && y == x);
             let upper =
-                self.terms.iter().filter(|(_, c)| **c == whole).find_map(|(b, _)| match b {
+                self.terms.iter().filter(|(_, c)| *c == whole).find_map(|(b, _)| match b {
                     Atom::Mod(y, m) if y.as_quotient() == Some((x, *k)) => {
                         Some((b, Index::atom(Atom::Mod(x.clone(), k.saturating_mul(*m)))))
                     }
@@ -190,7 +182,7 @@ impl Index {
                 let mut rest = self.clone();
                 rest.terms.remove(a);
                 rest.terms.remove(b);
-                return rest.add(&both.times(*c));
+                return rest.with_times(&both, c);
             }
         }
         self
@@ -198,8 +190,8 @@ impl Index {
 
     /// Returns `x` and `k` if the index is the quotient `x / k`.
     fn as_quotient(&self) -> Option<(&Index, i64)> {
-        match self.terms.first_key_value()? {
-            (Atom::Div(x, k), 1) if self.terms.len() == 1 && self.constant == 0 => Some((x, *k)),
+        match self.terms.only()? {
+            (Atom::Div(x, k), 1) if self.constant == 0 => Some((x, *k)),
             _ => None,
         }
     }
@@ -219,7 +211,7 @@ impl Index {
             return Index::default();
         }
         Index {
-            terms: self.terms.iter().map(|(a, c)| (a.clone(), c.saturating_mul(k))).collect(),
+            terms: self.terms.scaled(|c| c.saturating_mul(k)),
             constant: self.constant.saturating_mul(k),
         }
     }
@@ -232,7 +224,7 @@ impl Index {
 
     /// Whether some of the terms may combine with a term of another index to a simpler one.
     fn has_remainder(&self) -> bool {
-        self.terms.keys().any(|a| matches!(a, Atom::Mod(..)))
+        self.terms.atoms().any(|a| matches!(a, Atom::Mod(..)))
     }
 
     /// The lower end of the range of the sum with `k` times another index, before terms are combined.
@@ -242,13 +234,13 @@ impl Index {
             let (x, y) = (i128::from(l) * i128::from(c), i128::from(h) * i128::from(c));
             x.min(y).clamp(-UNBOUNDED, UNBOUNDED)
         };
-        let other_c = |c: &i64| c.saturating_mul(k);
+        let other_c = |c: i64| c.saturating_mul(k);
         let constant = self.constant.saturating_add(other.constant.saturating_mul(k));
         let mut sum = i128::from(constant);
-        for (a, c) in &self.terms {
+        for (a, c) in self.terms.iter() {
             sum += least(a, c.saturating_add(other.terms.get(a).map_or(0, other_c)));
         }
-        for (a, c) in other.terms.iter().filter(|(a, _)| !self.terms.contains_key(*a)) {
+        for (a, c) in other.terms.iter().filter(|(a, _)| self.terms.get(a).is_none()) {
             sum += least(a, other_c(c));
         }
         clip(sum)
@@ -262,9 +254,9 @@ impl Index {
     /// Inclusive bounds, from the ranges of the variables alone.
     pub fn range(&self) -> (i64, i64) {
         let (mut lo, mut hi) = (i128::from(self.constant), i128::from(self.constant));
-        for (a, c) in &self.terms {
+        for (a, c) in self.terms.iter() {
             let (l, h) = a.range();
-            let (x, y) = (i128::from(l) * i128::from(*c), i128::from(h) * i128::from(*c));
+            let (x, y) = (i128::from(l) * i128::from(c), i128::from(h) * i128::from(c));
             lo += x.min(y).clamp(-UNBOUNDED, UNBOUNDED);
             hi += x.max(y).clamp(-UNBOUNDED, UNBOUNDED);
         }
@@ -273,7 +265,7 @@ impl Index {
 
     /// Whether every value is a multiple of `k`.
     pub fn is_multiple_of(&self, k: i64) -> bool {
-        k == 1 || (self.constant % k == 0 && self.terms.values().all(|c| c % k == 0))
+        k == 1 || (self.constant % k == 0 && self.terms.coefficients().all(|c| c % k == 0))
     }
 
     /// Splits into the part that `g` divides (returned already divided) and the rest, whose
@@ -281,11 +273,11 @@ impl Index {
     pub fn split_by(&self, g: i64) -> (Index, Index) {
         let (mut q, mut r) =
             (Index::from(self.constant.div_euclid(g)), Index::from(self.constant.rem_euclid(g)));
-        for (a, c) in &self.terms {
+        for (a, c) in self.terms.iter() {
             if c % g == 0 {
-                q.terms.insert(a.clone(), c / g);
+                q.terms.push(a.clone(), c / g);
             } else {
-                r.terms.insert(a.clone(), *c);
+                r.terms.push(a.clone(), c);
             }
         }
         (q, r)
@@ -304,7 +296,7 @@ impl Index {
         }
         // For `g*x + rest` with `rest` in `[0, g)` and `g | k`, the rest changes neither the
         // quotient nor the upper digits of the remainder.
-        let mut gs: Vec<i64> = r.terms.values().map(|c| gcd(*c, k)).filter(|g| *g > 1).collect();
+        let mut gs: Vec<i64> = r.terms.coefficients().map(|c| gcd(c, k)).filter(|g| *g > 1).collect();
         gs.sort_unstable_by(|a, b| b.cmp(a));
         gs.dedup();
         for g in gs {
@@ -318,11 +310,9 @@ impl Index {
         // Division in C truncates: add a multiple of `k` that keeps the dividend non-negative.
         let m = lo.div_euclid(k).min(0);
         let r = Arc::new(r.plus(-m.saturating_mul(k)));
-        let div = match (r.terms.iter().next(), r.terms.len(), r.constant) {
+        let div = match (r.terms.only(), r.constant) {
             // (x / a) / k = x / (a * k)
-            (Some((Atom::Div(x, a), 1)), 1, 0) => {
-                Index::atom(Atom::Div(x.clone(), a.saturating_mul(k)))
-            }
+            (Some((Atom::Div(x, a), 1)), 0) => Index::atom(Atom::Div(x.clone(), a.saturating_mul(k))),
             _ => Index::atom(Atom::Div(r.clone(), k)),
         };
         (q.add(&div).plus(m), Index::atom(Atom::Mod(r, k)))
@@ -368,7 +358,7 @@ impl Index {
 
     /// Calls `f` on every variable in it, including variables inside atoms. `Data` is not entered.
     pub fn visit_vars(&self, f: &mut dyn FnMut(&Var)) {
-        for a in self.terms.keys() {
+        for a in self.terms.atoms() {
             match a {
                 Atom::Var(v) => f(v),
                 Atom::Div(x, _) | Atom::Mod(x, _) => x.visit_vars(f),
@@ -383,7 +373,7 @@ impl Index {
 
     /// Calls `f` on every computed value in it.
     pub fn visit_data(&self, f: &mut dyn FnMut(&Expr)) {
-        for a in self.terms.keys() {
+        for a in self.terms.atoms() {
             match a {
                 Atom::Var(_) => {}
                 Atom::Div(x, _) | Atom::Mod(x, _) => x.visit_data(f),
@@ -415,7 +405,7 @@ impl Index {
         let small = |x: i64| x.unsigned_abs() < EXACT;
         small(self.constant)
             && self.terms.iter().all(|(a, c)| {
-                small(*c)
+                small(c)
                     && match a {
                         Atom::Var(_) | Atom::Data(_) => true,
                         Atom::Div(x, k) | Atom::Mod(x, k) => small(*k) && x.is_exact(),
@@ -426,7 +416,7 @@ impl Index {
 
     /// Whether it contains a division or remainder.
     pub fn has_division(&self) -> bool {
-        self.terms.keys().any(|a| match a {
+        self.terms.atoms().any(|a| match a {
             Atom::Var(_) | Atom::Data(_) => false,
             Atom::Div(..) | Atom::Mod(..) => true,
             Atom::Min(x, y) | Atom::Max(x, y) => x.has_division() || y.has_division(),
@@ -440,7 +430,7 @@ impl Index {
         let mut coefficient = 0;
         rest.terms.retain(|a, c| match a {
             Atom::Var(v) if v.id == id => {
-                coefficient = *c;
+                coefficient = c;
                 false
             }
             _ => true,
@@ -452,7 +442,7 @@ impl Index {
     /// first atom of `y`; `None` if this index lacks it, too.
     fn about(&self, y: &Index) -> Option<(i64, Index)> {
         let (first, c) = y.terms().next()?;
-        let k = *self.terms.get(first)?;
+        let k = self.terms.get(first)?;
         let g = gcd(k, c);
         let m = k / g * c.signum();
         Some((m, self.times(c.abs() / g).sub(&y.times(m))))
@@ -462,7 +452,7 @@ impl Index {
     #[must_use]
     pub fn substitute(&self, f: &dyn Fn(&Var) -> Option<Index>) -> Index {
         let mut out = Index::from(self.constant);
-        for (a, c) in &self.terms {
+        for (a, c) in self.terms.iter() {
             let x = match a {
                 Atom::Var(v) => f(v).unwrap_or_else(|| Index::from(v.clone())),
                 Atom::Div(x, k) => x.substitute(f).div(*k),
@@ -471,7 +461,7 @@ impl Index {
                 Atom::Max(x, y) => x.substitute(f).greater(&y.substitute(f)),
                 Atom::Data(_) => Index::atom(a.clone()),
             };
-            out = out.add_times(&x, *c);
+            out = out.with_times(&x, c);
         }
         out
     }
@@ -480,7 +470,7 @@ impl Index {
     #[must_use]
     pub fn resolved(&self, known: &dyn Fn(&Index) -> bool) -> Index {
         let mut out = Index::from(self.constant);
-        for (a, c) in &self.terms {
+        for (a, c) in self.terms.iter() {
             let x = match a {
                 Atom::Var(_) | Atom::Data(_) => Index::atom(a.clone()),
                 Atom::Div(x, k) => x.resolved(known).div(*k),
@@ -499,14 +489,14 @@ impl Index {
                     }
                 }
             };
-            out = out.add_times(&x, *c);
+            out = out.with_times(&x, c);
         }
         out
     }
 
     /// Calls `f` on the two sides of every minimum and maximum in it.
     pub fn visit_extremes(&self, f: &mut dyn FnMut(&Index, &Index)) {
-        for a in self.terms.keys() {
+        for a in self.terms.atoms() {
             match a {
                 Atom::Var(_) | Atom::Data(_) => {}
                 Atom::Div(x, _) | Atom::Mod(x, _) => x.visit_extremes(f),
@@ -536,7 +526,7 @@ impl Index {
             return self.clone();
         }
         let mut out = Index::from(self.constant);
-        for (a, c) in &self.terms {
+        for (a, c) in self.terms.iter() {
             let x = match a {
                 Atom::Var(v) => Index::from(v.clone()),
                 Atom::Div(x, k) => x.with_data(f).div(*k),
@@ -545,7 +535,7 @@ impl Index {
                 Atom::Max(x, y) => x.with_data(f).greater(&y.with_data(f)),
                 Atom::Data(d) => f(d),
             };
-            out = out.add(&x.times(*c));
+            out = out.with_times(&x, c);
         }
         out
     }
@@ -563,7 +553,7 @@ impl Index {
         data: &dyn Fn(&Expr) -> Option<i64>,
     ) -> Option<i64> {
         let mut out = self.constant;
-        for (a, c) in &self.terms {
+        for (a, c) in self.terms.iter() {
             let of = |i: &Index| i.eval_with(f, data);
             let x = match a {
                 Atom::Var(v) => f(v)?,
@@ -573,7 +563,7 @@ impl Index {
                 Atom::Max(x, y) => of(x)?.max(of(y)?),
                 Atom::Data(d) => data(&d.value)?,
             };
-            out = out.checked_add(x.checked_mul(*c)?)?;
+            out = out.checked_add(x.checked_mul(c)?)?;
         }
         Some(out)
     }
@@ -613,10 +603,10 @@ pub struct Guard(pub Vec<Index>);
 impl Guard {
     /// `index >= 0`.
     pub fn not_negative(x: &Index) -> Guard {
-        let g = x.terms.values().fold(0, |g, c| gcd(g, *c));
+        let g = x.terms.coefficients().fold(0, gcd);
         Guard(vec![if g > 1 {
             Index {
-                terms: x.terms.iter().map(|(a, c)| (a.clone(), c / g)).collect(),
+                terms: x.terms.scaled(|c| c / g),
                 constant: x.constant.div_euclid(g),
             }
         } else {
@@ -711,7 +701,7 @@ impl Facts {
             }
             for (a, c) in f.terms() {
                 let mut rest = f.clone();
-                rest.put(a, -c);
+                rest.terms.put(a, -c);
                 match a {
                     // `min(x, y)` is at most `x` and `y`; `max(x, y)` is at least `x` and `y`.
                     Atom::Min(x, y) if c > 0 => {
@@ -853,7 +843,7 @@ impl Facts {
         let done = self.0.iter().any(|f| {
             // Subtract the multiple of the fact that cancels one of the atoms.
             f.terms().any(|(a, c)| {
-                let k = x.terms.get(a).map_or(0, |k| *k);
+                let k = x.terms.get(a).unwrap_or(0);
                 if k == 0 || k.signum() != c.signum() {
                     return false;
                 }
@@ -878,7 +868,7 @@ impl Facts {
         let atom = Atom::Var(v.clone());
         let (mut lo, mut hi) = (v.lo, v.hi);
         for f in &self.0 {
-            let c = f.terms.get(&atom).map_or(0, |c| *c);
+            let c = f.terms.get(&atom).unwrap_or(0);
             let rest = f.sub(&Index::from(v.clone()).times(c)).range().1;
             // A value of `v` is possible only if `c * v + rest >= 0` for the greatest value of
             // `rest`.
@@ -928,14 +918,14 @@ impl fmt::Display for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut first = true;
         // Print positive terms first: `n - i` instead of `-i + n`.
-        let positive = self.terms.iter().filter(|(_, c)| **c > 0);
-        let negative = self.terms.iter().filter(|(_, c)| **c < 0);
-        if self.constant > 0 && self.terms.values().all(|c| *c < 0) {
+        let positive = self.terms.iter().filter(|(_, c)| *c > 0);
+        let negative = self.terms.iter().filter(|(_, c)| *c < 0);
+        if self.constant > 0 && self.terms.coefficients().all(|c| c < 0) {
             write!(f, "{}", self.constant)?;
             first = false;
         }
         for (a, c) in positive.chain(negative) {
-            f.write_str(match (first, *c < 0) {
+            f.write_str(match (first, c < 0) {
                 (true, true) => "-",
                 (true, false) => "",
                 (false, true) => " - ",
@@ -951,7 +941,7 @@ impl fmt::Display for Index {
         }
         match (first, self.constant) {
             (true, c) => write!(f, "{c}"),
-            (false, c) if c > 0 && !self.terms.values().all(|c| *c < 0) => write!(f, " + {c}"),
+            (false, c) if c > 0 && !self.terms.coefficients().all(|c| c < 0) => write!(f, " + {c}"),
             (false, c) if c < 0 => write!(f, " - {}", c.unsigned_abs()),
             (false, _) => Ok(()),
         }

@@ -5,6 +5,7 @@
 
 mod display;
 pub mod index;
+mod terms;
 pub(super) mod walk;
 
 use crate::calculus::scalar::Lit;

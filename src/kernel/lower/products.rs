@@ -52,15 +52,20 @@ impl Operands<'_> {
         Ok([a, b])
     }
 
-    /// Whether work-items load the same value as those that `of` gives.
-    fn is_common(&self, e: &Expr, of: &dyn Fn(i64) -> i64) -> bool {
+    /// Whether each work-item loads the same value as the one that `of` gives for it.
+    fn is_common(&self, e: &Expr, of: &Index) -> bool {
         let Expr::Load(_, _, at) = e else { return false };
+        let is_item = |v: &Var| v.id == self.item.id;
+        if *at == at.substitute(&|v| is_item(v).then(|| of.clone())) {
+            return true;
+        }
         let place = |item: i64, most: bool| {
             let other = |v: &Var| if most { v.hi } else { v.lo };
-            at.eval(&|v| Some(if v.id == self.item.id { item } else { other(v) }))
+            at.eval(&|v| Some(if is_item(v) { item } else { other(v) }))
         };
         let same = |item: i64, most: bool| {
-            place(item, most).is_some_and(|here| Some(here) == place(of(item), most))
+            let there = of.eval(&|_| Some(item)).and_then(|item| place(item, most));
+            there.is_some() && there == place(item, most)
         };
         (0..=self.item.hi).all(|item| same(item, false) && same(item, true))
     }
@@ -82,15 +87,18 @@ impl Operands<'_> {
     /// each row meets all columns.
     fn check(&self, rows: i64, columns: i64) -> Step<()> {
         let at = |i: i64, j: i64| self.at(&i.into(), &j.into(), &self.place.clone().into());
+        let item = Index::from(self.item.clone());
+        let beside = item.div(ACROSS).times(ACROSS);
+        let below = item.div(WARP).times(WARP).add(&item.rem(ACROSS));
+        let first = (0..columns).map(|j| at(0, j)).collect::<Step<Vec<_>>>()?;
         for i in 0..rows {
             let [row, _] = at(i, 0)?;
-            for j in 0..columns {
+            for (j, [_, column]) in (0..).zip(&first) {
                 let [a, b] = at(i, j)?;
-                let [_, column] = at(0, j)?;
                 if a != row
-                    || b != column
-                    || j == 0 && !self.is_common(&a, &|item| item - item % ACROSS)
-                    || i == 0 && !self.is_common(&b, &|item| item - item % WARP + item % ACROSS)
+                    || b != *column
+                    || j == 0 && !self.is_common(&a, &beside)
+                    || i == 0 && !self.is_common(&b, &below)
                 {
                     return stop(Code::BadTerm, "parts of a matrix that are no fragments");
                 }
