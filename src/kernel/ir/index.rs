@@ -8,7 +8,7 @@
 use super::terms::Terms;
 use super::{Check, Expr};
 use num_integer::gcd;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,6 +18,9 @@ const UNBOUNDED: i128 = 1 << 62;
 
 /// No array has so many elements. Greater numbers in an index come from sums and products that were clamped, or nearly.
 const EXACT: u64 = 1 << 52;
+
+/// Most sums of an index and facts that a proof tries. A proof that succeeds tries few; with hundreds of facts there are millions.
+const MOST_SUMS: usize = 1 << 11;
 
 /// A loop variable or work-item number with its inclusive range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -171,13 +174,12 @@ impl Index {
             let Atom::Mod(x, k) = a else { continue };
             let whole = c.saturating_mul(*k);
             let is_div = |a: &Atom| matches!(a, Atom::Div(y, m) if m == k && y == x);
-            let upper =
-                self.terms.iter().filter(|(_, c)| *c == whole).find_map(|(b, _)| match b {
-                    Atom::Mod(y, m) if y.as_quotient() == Some((x, *k)) => {
-                        Some((b, Index::atom(Atom::Mod(x.clone(), k.saturating_mul(*m)))))
-                    }
-                    b => is_div(b).then(|| (b, (**x).clone())),
-                });
+            let upper = self.terms.iter().filter(|(_, c)| *c == whole).find_map(|(b, _)| match b {
+                Atom::Mod(y, m) if y.as_quotient() == Some((x, *k)) => {
+                    Some((b, Index::atom(Atom::Mod(x.clone(), k.saturating_mul(*m)))))
+                }
+                b => is_div(b).then(|| (b, (**x).clone())),
+            });
             if let Some((b, both)) = upper {
                 let mut rest = self.clone();
                 rest.terms.remove(a);
@@ -296,7 +298,8 @@ impl Index {
         }
         // For `g*x + rest` with `rest` in `[0, g)` and `g | k`, the rest changes neither the
         // quotient nor the upper digits of the remainder.
-        let mut gs: Vec<i64> = r.terms.coefficients().map(|c| gcd(c, k)).filter(|g| *g > 1).collect();
+        let mut gs: Vec<i64> =
+            r.terms.coefficients().map(|c| gcd(c, k)).filter(|g| *g > 1).collect();
         gs.sort_unstable_by(|a, b| b.cmp(a));
         gs.dedup();
         for g in gs {
@@ -312,7 +315,9 @@ impl Index {
         let r = Arc::new(r.plus(-m.saturating_mul(k)));
         let div = match (r.terms.only(), r.constant) {
             // (x / a) / k = x / (a * k)
-            (Some((Atom::Div(x, a), 1)), 0) => Index::atom(Atom::Div(x.clone(), a.saturating_mul(k))),
+            (Some((Atom::Div(x, a), 1)), 0) => {
+                Index::atom(Atom::Div(x.clone(), a.saturating_mul(k)))
+            }
             _ => Index::atom(Atom::Div(r.clone(), k)),
         };
         (q.add(&div).plus(m), Index::atom(Atom::Mod(r, k)))
@@ -605,10 +610,7 @@ impl Guard {
     pub fn not_negative(x: &Index) -> Guard {
         let g = x.terms.coefficients().fold(0, gcd);
         Guard(vec![if g > 1 {
-            Index {
-                terms: x.terms.scaled(|c| c / g),
-                constant: x.constant.div_euclid(g),
-            }
+            Index { terms: x.terms.scaled(|c| c / g), constant: x.constant.div_euclid(g) }
         } else {
             x.clone()
         }])
@@ -822,16 +824,19 @@ impl Facts {
     }
 
     fn prove_in(&self, x: &Index, depth: usize) -> bool {
-        self.prove_unseen(x, depth, &mut HashMap::new())
+        self.prove_unseen(x, depth, &mut FxHashMap::default())
     }
 
     /// `seen` are the sums that could not be proved, with the numbers of facts that were tried: the order of facts does not
-    /// matter.
-    fn prove_unseen(&self, x: &Index, depth: usize, seen: &mut HashMap<Index, usize>) -> bool {
+    /// matter. After [`MOST_SUMS`] of them the proof is given up.
+    fn prove_unseen(&self, x: &Index, depth: usize, seen: &mut FxHashMap<Index, usize>) -> bool {
         if x.range().0 >= 0 {
             return true;
         }
-        if depth == 0 || depth > 1 && seen.get(x).is_some_and(|tried| *tried >= depth) {
+        let tried = |seen: &FxHashMap<Index, usize>| {
+            seen.len() > MOST_SUMS || seen.get(x).is_some_and(|tried| *tried >= depth)
+        };
+        if depth == 0 || depth > 1 && tried(seen) {
             return false;
         }
         // The last step only asks for the range of a sum: most sums need not be made for that.

@@ -2,7 +2,7 @@
 //!
 //! A scan or a fold with a computed initial value has a flag in its state: the first step takes the initial value, the others take the
 //! state. In a loop that runs at least once, the state can have the initial value before the loop. Then the steps have no choice, and
-//! loads of several steps can become wide.
+//! loads of several steps can become wide. If the loop was split, the flag is true before its other parts, which have no choice either.
 
 use crate::kernel::ir::index::Index;
 use crate::kernel::ir::walk::Effects;
@@ -19,39 +19,52 @@ fn block(b: &mut Block) {
     let mut at = 0;
     while at < b.len() {
         let (before, rest) = b.split_at_mut(at);
-        let mut first = vec![];
-        if let Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } = &mut rest[0]
-            && hi.sub(lo).range().0 >= 1
-        {
-            for flag in flags(before, body) {
-                let of_loop = Loop { var: var.id, flag, effects: Effects::of(body) };
-                first.append(&mut of_loop.first_step(body));
+        let (mut first, mut after) = (vec![], vec![]);
+        if let Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } = &mut rest[0] {
+            for (flag, begun) in flags(body) {
+                let of_loop = Loop { var: var.id, flag: flag.id, effects: Effects::of(body) };
+                match value_after(before, flag.id) {
+                    Some(false) if hi.sub(lo).range().0 >= 1 => {
+                        first.append(&mut of_loop.first_step(body));
+                    }
+                    Some(true) => of_loop.later_steps(body),
+                    _ => continue,
+                }
+                if !body.iter().any(|s| mentions(s, flag.id)) {
+                    body.retain(|s| !changes(s, flag.id));
+                    after.push(Stmt::Set(flag, begun));
+                }
             }
         }
-        let added = first.len();
+        let (added, behind) = (first.len(), after.len());
+        b.splice(at + 1..at + 1, after);
         b.splice(at..at, first);
-        at += added + 1;
+        at += added + 1 + behind;
     }
     remove_unused(b);
 }
 
-/// Removes registers of a block that are false and never read.
+/// Removes flags of a block that are never read.
 fn remove_unused(b: &mut Block) {
+    let is_constant = |e: &Expr| e.is_false() || e.is_true();
     let is_used = |r: &Reg| {
-        b.iter().any(|s| mentions(s, r.id)) || b.iter().filter(|s| changes(s, r.id)).count() > 1
+        b.iter().any(|s| {
+            let gives = matches!(s, Stmt::Decl(_, Some(e)) | Stmt::Set(_, e) if is_constant(e));
+            mentions(s, r.id) || changes(s, r.id) && !gives
+        })
     };
     let unused: BTreeSet<u32> = b
         .iter()
         .filter_map(|s| match s {
-            Stmt::Decl(r, Some(e)) if e.is_false() && !is_used(r) => Some(r.id),
+            Stmt::Decl(r, Some(e)) if is_constant(e) && !is_used(r) => Some(r.id),
             _ => None,
         })
         .collect();
-    b.retain(|s| !matches!(s, Stmt::Decl(r, _) if unused.contains(&r.id)));
+    b.retain(|s| !matches!(s, Stmt::Decl(r, _) | Stmt::Set(r, _) if unused.contains(&r.id)));
 }
 
-/// Returns the registers that are false before a loop, and that each step sets to true.
-fn flags(before: &[Stmt], body: &Block) -> Vec<u32> {
+/// Returns the registers that each step of a loop sets to true, and what they are set to.
+fn flags(body: &Block) -> Vec<(Reg, Expr)> {
     let mut out = vec![];
     for (at, s) in body.iter().enumerate() {
         let Stmt::Set(r, e) = s else { continue };
@@ -59,18 +72,19 @@ fn flags(before: &[Stmt], body: &Block) -> Vec<u32> {
         let once = others.clone().all(|(_, s)| !changes(s, r.id));
         // No step may read the flag after it is set.
         let read = others.filter(|(k, _)| *k > at).any(|(_, s)| mentions(s, r.id));
-        if e.is_true() && once && !read && is_false_after(before, r.id) {
-            out.push(r.id);
+        if e.is_true() && once && !read {
+            out.push((r.clone(), e.clone()));
         }
     }
     out
 }
 
-/// Whether a register is false after these statements.
-fn is_false_after(before: &[Stmt], r: u32) -> bool {
-    match before.iter().rev().find(|s| changes(s, r)) {
-        Some(Stmt::Decl(_, Some(e)) | Stmt::Set(_, e)) => e.is_false(),
-        _ => false,
+/// The constant that a register has after these statements.
+fn value_after(before: &[Stmt], r: u32) -> Option<bool> {
+    match before.iter().rev().find(|s| changes(s, r))? {
+        Stmt::Decl(_, Some(e)) | Stmt::Set(_, e) if e.is_false() => Some(false),
+        Stmt::Decl(_, Some(e)) | Stmt::Set(_, e) if e.is_true() => Some(true),
+        _ => None,
     }
 }
 
@@ -97,10 +111,22 @@ impl Loop {
                 at += 1;
             }
         }
-        if !body.iter().any(|s| mentions(s, self.flag)) {
-            body.retain(|s| !changes(s, self.flag));
-        }
         first
+    }
+
+    /// Replaces the choices of a loop that has begun before.
+    fn later_steps(&self, body: &mut Block) {
+        let is_flag = |e: &Expr| matches!(e, Expr::Reg(r) if r.id == self.flag);
+        *body = std::mem::take(body)
+            .into_iter()
+            .flat_map(|s| match s {
+                Stmt::Branch(c, other, _) if is_flag(&c) => other,
+                Stmt::Decl(r, Some(Expr::If(c, a, _))) if is_flag(&c) => {
+                    vec![Stmt::Decl(r, Some((*a).clone()))]
+                }
+                s => vec![s],
+            })
+            .collect();
     }
 
     /// Returns the statements before the loop and in it that take the place of a choice.

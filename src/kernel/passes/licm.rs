@@ -1,16 +1,21 @@
 //! Loop-invariant code motion: values that do not change in a sequential loop are computed in front
 //! of it.
 //!
-//! The pass only moves values out of loops that run at least once, and only values that every
-//! iteration computes unconditionally. So the kernel loads nothing that it did not load before.
+//! The pass only moves values out of loops that run at least once. It moves loads only if every iteration makes them, so the
+//! kernel loads nothing that it did not load before. Values that take many cycles, such as a sine, are moved out of conditions, too, if
+//! the loop is not short.
 
 use crate::kernel::ir::index::Index;
 use crate::kernel::ir::walk::{Effects, Fresh, Weight, changed, parts, rebuild, rebuilt};
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Reg, Stmt};
+use crate::lang::typed::ScalarOp;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Maximum number of values kept in registers for one loop.
 const MOST: usize = 32;
+
+/// Fewest iterations of a loop for which a value that only some of them compute is moved.
+const SOME: i64 = 8;
 
 /// Moves invariant values out of the loops of a kernel.
 pub fn invariants(k: &mut Kernel, fresh: &mut Fresh) {
@@ -40,9 +45,14 @@ fn block(b: &mut Block, whole: &Whole, fresh: &mut Fresh) {
                 copies: FxHashMap::default(),
                 moved: FxHashMap::default(),
                 before: vec![],
+                sometimes: false,
                 fresh,
             };
             body.iter_mut().for_each(|s| mover.stmt(s));
+            if hi.sub(lo).range().0 >= SOME {
+                mover.sometimes = true;
+                mover.conditions(body);
+            }
             out.append(&mut mover.before);
         }
         out.push(s);
@@ -68,6 +78,8 @@ struct Mover<'a> {
     /// Values moved so far, with the registers that hold them.
     moved: FxHashMap<Expr, Reg>,
     before: Block,
+    /// Whether the code that is looked at is not part of each iteration.
+    sometimes: bool,
     fresh: &'a mut Fresh,
 }
 
@@ -85,10 +97,23 @@ impl Mover<'_> {
         }
         rebuild(s, &mut |e| self.expr(e));
         if let Stmt::Decl(r, Some(Expr::Reg(x))) = s
+            && !self.sometimes
             && !self.whole.changed.contains(&r.id)
             && !self.effects.regs.contains(&x.id)
         {
             self.copies.insert(r.id, x.clone());
+        }
+    }
+
+    /// Moves values out of the conditions of a block.
+    fn conditions(&mut self, b: &mut Block) {
+        for s in b {
+            if let Stmt::Branch(..) | Stmt::If(..) = s {
+                for inner in s.blocks_mut() {
+                    inner.iter_mut().for_each(|s| self.stmt(s));
+                    self.conditions(inner);
+                }
+            }
         }
     }
 
@@ -117,6 +142,14 @@ impl Mover<'_> {
     /// Returns whether the value is the same in each iteration, and the cost of computing it.
     fn look(&self, e: &Expr) -> (bool, Weight) {
         let mut fixed = match e {
+            // What is computed although no iteration asks for it must have no effect.
+            Expr::Load(..) | Expr::Checked(..) | Expr::Guarded(..) if self.sometimes => false,
+            Expr::Op(ScalarOp::Div | ScalarOp::Rem, t, _)
+                if self.sometimes && !t.scalar.is_float() =>
+            {
+                false
+            }
+            Expr::Index(i, _) if self.sometimes && i.has_data() => false,
             Expr::Reg(r) => !self.effects.regs.contains(&r.id) || self.copies.contains_key(&r.id),
             Expr::Index(i, _) => self.index(i),
             Expr::Load(m, _, i) => self.index(i) && self.memory(*m),

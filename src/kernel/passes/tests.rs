@@ -297,6 +297,33 @@ fn loops_that_may_not_run_keep_their_first_step() {
 }
 
 #[test]
+fn parts_of_a_split_loop_take_the_initial_value_once() {
+    let fixed = vec![Stmt::Set(reg(3), load(INPUT, &Index::from(5)))];
+    let mut body = scan_from(fixed, vec![]);
+    let Some(Stmt::Loop { hi, .. }) = body.last_mut() else { panic!("a loop") };
+    *hi = Index::from(1);
+    let mut rest = body.last().cloned().expect("a loop");
+    if let Stmt::Loop { lo, hi, .. } = &mut rest {
+        (*lo, *hi) = (Index::from(1), four());
+    }
+    body.push(rest);
+    let mut k = kernel(body);
+    let (mut one, mut other) = (Machine::new(&k.body), Machine::new(&k.body));
+    one.run(&k.body);
+    super::first_steps::before_loops(&mut k);
+    other.run(&k.body);
+    assert_eq!(one.memory, other.memory);
+    // Neither the choices nor the flag remain.
+    let mut left = 0;
+    let mut count = |s: &Stmt| {
+        let flag = matches!(s, Stmt::Decl(r, _) | Stmt::Set(r, _) if r.id == 1);
+        left += usize::from(flag || matches!(s, Stmt::Branch(..)));
+    };
+    k.body.iter().for_each(|s| s.visit(&mut count));
+    assert_eq!(left, 0, "{:?}", k.body);
+}
+
+#[test]
 fn gathers_are_made_once() {
     // The lanes are three apart, so that they are no vector in memory.
     let gather =
