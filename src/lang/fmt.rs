@@ -397,10 +397,11 @@ impl Builder<'_> {
                 if whole {
                     docs.push(self.token());
                 }
-                // `(a = e, b = f)`: the first value stands before the last name.
+                // `(a = e, b)`: the first value stands before the last name. A name without a value is its own.
                 let several = match (&pat.kind, &init.kind) {
                     (PatKind::Tuple(pats), ExprKind::Tuple(values))
-                        if init.span != pat.span && init.span.start < pat.span.end =>
+                        if init.span.start < pat.span.end
+                            && pats.iter().zip(values).any(|(p, v)| p.span != v.span) =>
                     {
                         pats.iter().zip(values).collect()
                     }

@@ -3,7 +3,7 @@
 
 use crate::check::{Kernels, array, kernels};
 use insta::Settings;
-use patsat::calculus::size::SizeEnv;
+use patsat::calculus::size::{Size, SizeEnv};
 use patsat::calculus::term::Term;
 use patsat::calculus::text::{Context, read_term};
 use patsat::calculus::ty::Ty;
@@ -12,6 +12,7 @@ use patsat::kernel::ir::index::{Guard, Index};
 use patsat::kernel::ir::{Block, BufferRole, Expr, LoopKind, Mem, Program, Stmt, WARP};
 use patsat::kernel::{self, DeviceLimits, Options};
 use patsat::lang::typed::ScalarOp;
+use patsat::lang::types::ScalarType;
 use std::collections::HashMap;
 
 /// The work-items of a group, and the memory of the device.
@@ -194,6 +195,21 @@ fn warps_compute_products() {
             }
         }
     }
+}
+
+/// All work-items of a warp are on one side of a condition on what the kernel does not change.
+#[test]
+fn products_under_a_condition_are_proved() {
+    let program = "entry product [n][m][k] (A: [n][k]f32) (B: [k][m]f32) (C: [n][m]f32) (s: [1]i32) : [n][m]f32 =
+        if s[0] > 0 then map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A else C";
+    let term = "cond ((\\x -> x > 0) . the . s) (tiled 32 32 64 64 id id (mapWrg 1 (mapWrg 0 (blocked 16 64 (toLocal id) \
+        (toLocal id) (spreadFragments 4 4 2 2 (toPrivate (mapLcl 0 sumProducts))) 0.0 id))) . fork A (transpose . B)) \
+        (mapGlb 1 (mapGlb 0 id) . C)";
+    let [a, c] = [[64, 64], [64, 64]].map(|shape| array(&shape));
+    let s = Ty::array(&Size::constant(1), &Ty::Scalar(ScalarType::I32));
+    let inputs = [("A", a.clone()), ("B", a), ("C", c), ("s", s)];
+    let source = kernels(program, &[("n", 64), ("m", 64), ("k", 64)], &inputs, term).plan.source;
+    assert!(source.contains("mma"), "{source}");
 }
 
 #[test]

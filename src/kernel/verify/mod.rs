@@ -16,9 +16,10 @@ use crate::diag::{Code, Diagnostic};
 use crate::kernel::analysis::conditions::implied;
 use crate::kernel::analysis::race;
 use crate::kernel::ir::index::{Facts, Guard, Index, Var};
-use crate::kernel::ir::walk::changed;
+use crate::kernel::ir::walk::{Effects, changed};
 use crate::kernel::ir::{Block, Check, Expr, Kernel, LoopKind, Mem, Program, Stmt, WARP};
 use crate::kernel::options::DeviceLimits;
+use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -52,6 +53,7 @@ pub fn kernel(program: &Program, k: &Kernel, device: &DeviceLimits) -> Checked {
     let grouped = k.group.iter().product::<usize>() > 1 && !k.spreads_items();
     let cx = Cx {
         checked: Rc::new(checked(&k.body)),
+        stored: Rc::new(Effects::of(&k.body).stored),
         program,
         kernel: k,
         facts: Facts::default(),
@@ -115,6 +117,8 @@ fn limits(k: &Kernel, device: &DeviceLimits) -> Checked {
 struct Cx<'a> {
     /// Registers that hold checked indices.
     checked: Rc<BTreeMap<u32, Expr>>,
+    /// Memories that the kernel stores to.
+    stored: Rc<FxHashSet<Mem>>,
     program: &'a Program,
     kernel: &'a Kernel,
     facts: Facts,
@@ -284,7 +288,8 @@ impl Cx<'_> {
                 self.inside(g, false).block(b)
             }
             Stmt::Branch(c, a, b) => {
-                let side = |holds| Cx { parted: true, ..self.knowing(c, holds) };
+                let parted = self.parted || self.varies(c);
+                let side = |holds| Cx { parted, ..self.knowing(c, holds) };
                 side(true).block(a)?;
                 side(false).block(b)
             }
@@ -307,6 +312,24 @@ impl Cx<'_> {
             }
             Stmt::Barrier { .. } => Ok(()),
         }
+    }
+
+    /// Whether a condition may differ between work-items of a warp.
+    fn varies(&self, c: &Expr) -> bool {
+        let mut varies = false;
+        c.visit(&mut |e| {
+            varies |= match e {
+                Expr::Load(m, _, _) if !matches!(m, Mem::Global(_)) || self.stored.contains(m) => {
+                    true
+                }
+                Expr::Load(_, _, i) | Expr::Index(i, _) => {
+                    i.has_data() || self.locals.iter().any(|v| i.mentions(*v))
+                }
+                Expr::Reg(_) | Expr::Guarded(..) => true,
+                _ => false,
+            };
+        });
+        varies
     }
 
     /// Whether all work-items of a warp run a loop over the work-items of a group. Warps are consecutive work-items of the first dimension.

@@ -46,6 +46,16 @@ fn attributes_keep_their_place() {
     }
 }
 
+#[test]
+fn names_of_loops_that_are_their_own_values_stay() {
+    for init in ["A, P = sqrt A, k", "P, A = sqrt A, k = n", "A, P, k"] {
+        let text = format!(
+            "def f (A: f32) (P: f32) (k: i64) (n: i64) =\n  loop ({init}) while k > 0 do (A, P, k - 1)\n"
+        );
+        assert_eq!(formatted(&text), text);
+    }
+}
+
 /// Puts a comment after every token, and one on a line of its own before every token.
 /// The formatter sees one file, so a type may be one of an imported file.
 #[test]
