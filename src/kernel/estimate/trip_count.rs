@@ -108,7 +108,9 @@ impl Walk<'_> {
                         let place = Place { walk: self, k, own: &Values::new() };
                         Some((place.index(hi)? - place.index(lo)?).max(0.0))
                     };
-                    if let Some(n) = mean(&length) {
+                    // If the range of a loaded number is that of its type, it tells nothing.
+                    let known = hi.sub(lo).range().1 < i64::from(i32::MAX) / 2;
+                    if let Some(n) = mean(&length).or((!known).then_some(UNKNOWN)) {
                         self.counts.insert(body.as_ptr(), n);
                     }
                 }
