@@ -2,8 +2,9 @@
 //!
 //! Scalars of the state are in registers, where each work-item computes them for itself. Arrays are in local memory, or in a part
 //! of a buffer if they do not all fit. An array whose elements at computed places change is updated where it is: the stores follow
-//! all reads of the step. Of any other array, the work-items compute the next one beside the present one; then both change places,
-//! so the loop has two steps in an iteration.
+//! all reads of the step. So is an array of which a work-item stores an element where it has read it, and no element is read
+//! after that, as in an elimination: then stores of what stays as it is are left out. Of any other array, the work-items compute the
+//! next one beside the present one; then both change places, so the loop has two steps in an iteration.
 
 use super::dest::Dest;
 use super::leaf::Emit;
@@ -20,8 +21,10 @@ use crate::kernel::ir::{Block, Expr, Stmt};
 struct States {
     now: Storage,
     next: Storage,
-    /// What is in the same memory in both.
+    /// What is in the same memory in both, and whose stores follow all reads.
     common: Owned,
+    /// Whether all of the state is in the same memory in both.
+    single: bool,
 }
 
 impl States {
@@ -36,6 +39,7 @@ impl States {
             now: both(a.now, b.now),
             next: both(a.next, b.next),
             common: a.common.both(&b.common),
+            single: a.single && b.single,
         }
     }
 }
@@ -53,12 +57,13 @@ impl Lowerer {
     pub fn group_loop(&mut self, f: &Term, factors: &[Term], x: &View) -> Step<View> {
         let Some(step) = f.args().last() else { return super::lowerer::unlowered(f) };
         let parts = parts(&step.chain(), &f.ty().cod);
-        if parts != Part::New {
+        let tries = [(&parts, true), (&parts, false), (&Part::New, false)];
+        for (parts, in_place) in tries {
             let mark = self.mark();
             self.begin();
             let done = self.on_trial(
                 |done| matches!(done, Ok(Some(_))),
-                |me| me.loop_with(f, factors, x, &parts),
+                |me| me.loop_with(f, factors, x, parts, in_place),
             );
             if let Ok(Some(v)) = done {
                 let block = self.end();
@@ -69,10 +74,7 @@ impl Lowerer {
             done?;
         }
         // A store of the step would be read in the same step.
-        match self.loop_with(f, factors, x, &Part::New)? {
-            Some(v) => Ok(v),
-            None => super::lowerer::unlowered(f),
-        }
+        super::lowerer::unlowered(f)
     }
 
     /// Emits the loop, if no step reads what it has updated.
@@ -82,11 +84,12 @@ impl Lowerer {
         factors: &[Term],
         x: &View,
         parts: &Part,
+        in_place: bool,
     ) -> Step<Option<View>> {
         let shape = self.views.shape(&f.ty().cod)?;
-        let fits = self.fits_locally(&memory(&shape, parts));
-        let space = if fits { Space::Local } else { Space::Global };
-        let states = self.states(&shape, parts, space)?;
+        let needed = if in_place { shape.clone() } else { memory(&shape, parts) };
+        let space = if self.fits_locally(&needed) { Space::Local } else { Space::Global };
+        let states = self.states(&shape, parts, space, in_place)?;
         let xs = self.begin_loop(factors, x, &states.now.dest, &shape)?;
         let whole = Loop { f, parts, shape, states };
         match f.op() {
@@ -98,14 +101,14 @@ impl Lowerer {
     fn group_fold(&mut self, l: &Loop, xs: &View) -> Step<Option<View>> {
         let n = self.views.size(&l.f.sizes()[0])?;
         let op = l.f.args()[0].chain();
-        let States { now, next, common } = &l.states;
+        let States { now, next, .. } = &l.states;
         let mut updates = true;
         let mut step = |me: &mut Lowerer, i: &Index, from: &Storage, to: &Storage| {
             let arg = View::pair(from.view.clone(), xs.at(i)?);
-            updates &= me.group_step(&op, &arg, to, common)?;
+            updates &= me.group_step(&op, &arg, to, &l.states)?;
             Ok(())
         };
-        if now.owned == *common {
+        if l.states.single {
             self.repeat(n, false, &mut |me, i| step(me, i, now, now))?;
             return Ok(updates.then(|| now.view.clone()));
         }
@@ -124,19 +127,18 @@ impl Lowerer {
     /// of an iteration it is tested, too; if it does not hold, the last state goes to the place of the first one.
     fn group_while(&mut self, l: &Loop, besides: &View) -> Step<Option<View>> {
         let (p, op) = (l.f.args()[0].chain(), l.f.args()[1].chain());
-        let States { now, next, common } = &l.states;
+        let States { now, next, single, .. } = &l.states;
         let arg = |from: &Storage| View::pair(from.view.clone(), besides.clone());
         let (head, go_on) = self.group_condition(&p, &arg(now))?;
-        let single = now.owned == *common;
         self.begin();
-        let updates = self.group_step(&op, &arg(now), if single { now } else { next }, common);
+        let updates = self.group_step(&op, &arg(now), if *single { now } else { next }, &l.states);
         let mut block = self.end();
         let mut updates = updates?;
-        if !single {
+        if !*single {
             let (test, again) = self.group_condition(&p, &arg(next))?;
             block.extend(test);
             self.begin();
-            let done = self.group_step(&op, &arg(next), now, common);
+            let done = self.group_step(&op, &arg(next), now, &l.states);
             let step = self.end();
             updates &= done?;
             self.begin();
@@ -159,9 +161,10 @@ impl Lowerer {
     }
 
     /// Emits a step; returns whether it reads nothing that it has updated.
-    fn group_step(&mut self, op: &[Term], arg: &View, to: &Storage, common: &Owned) -> Step<bool> {
-        let later = Later { owned: common.clone(), declared: vec![], stores: vec![] };
-        self.update_with(op, arg, &to.dest, common, Some(later))
+    fn group_step(&mut self, op: &[Term], arg: &View, to: &Storage, all: &States) -> Step<bool> {
+        let later = Later { owned: all.common.clone(), declared: vec![], stores: vec![] };
+        let kept = if all.single { &to.owned } else { &all.common };
+        self.update_with(op, arg, &to.dest, kept, Some(later))
     }
 
     /// Copies the parts that a step computes anew.
@@ -197,19 +200,33 @@ impl Lowerer {
         }
     }
 
-    /// Allocates the states, with arrays in this space.
-    fn states(&mut self, shape: &Shape, part: &Part, arrays: Space) -> Step<States> {
+    /// Allocates the states, with arrays in this space. `in_place` says that all of the state is updated where it is.
+    fn states(
+        &mut self,
+        shape: &Shape,
+        part: &Part,
+        arrays: Space,
+        in_place: bool,
+    ) -> Step<States> {
         if let Shape::Pair(a, b) = shape {
-            let a = self.states(a, part.component(false), arrays)?;
-            return Ok(States::pair(a, self.states(b, part.component(true), arrays)?));
+            let a = self.states(a, part.component(false), arrays, in_place)?;
+            return Ok(States::pair(a, self.states(b, part.component(true), arrays, in_place)?));
         }
         let space = if shape.is_element() { Space::Private } else { arrays };
         let now = self.allocate(shape, Some(space))?;
-        Ok(match part.is_new() {
-            false => States { next: now.clone(), common: now.owned.clone(), now },
-            true => {
-                States { next: self.allocate(shape, Some(space))?, common: Owned::default(), now }
+        Ok(match (part.is_new(), in_place) {
+            (false, _) => {
+                States { next: now.clone(), common: now.owned.clone(), now, single: true }
             }
+            (true, true) => {
+                States { next: now.clone(), common: Owned::default(), now, single: true }
+            }
+            (true, false) => States {
+                next: self.allocate(shape, Some(space))?,
+                common: Owned::default(),
+                now,
+                single: false,
+            },
         })
     }
 }

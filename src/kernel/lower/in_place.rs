@@ -8,8 +8,9 @@ use super::scatter::Scattered;
 use super::view::{Shape, Step, View};
 use crate::calculus::term::Term;
 use crate::kernel::analysis::hazard::{self, Later, Owned};
+use crate::kernel::analysis::unchanged::Update;
 use crate::kernel::ir::index::Index;
-use crate::kernel::ir::{Expr, Stmt};
+use crate::kernel::ir::{Block, Expr, Stmt};
 
 impl Lowerer {
     /// Stores `op(arg)` over a value that `arg` may read. The store is in place unless it would
@@ -64,6 +65,7 @@ impl Lowerer {
                 if hazard::reads_what_it_wrote(&block, owned) {
                     return Ok(false);
                 }
+                let block = changes_alone(block, owned);
                 let (before, after) = later.map_or((vec![], vec![]), |l| (l.declared, l.stores));
                 [before, block, after].into_iter().flatten().try_for_each(|s| me.put(s))?;
                 Ok(true)
@@ -224,6 +226,14 @@ impl Lowerer {
         }
         done
     }
+}
+
+/// Returns an update without the stores of elements that stay as they are.
+fn changes_alone(block: Block, owned: &Owned) -> Block {
+    hazard::read_before_written(&block, owned).into_iter().fold(block, |block, m| {
+        let update = Update::of(&block, m, m);
+        update.without_kept(&update.by_side(&block))
+    })
 }
 
 #[cfg(test)]

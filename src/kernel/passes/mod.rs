@@ -29,7 +29,6 @@ mod passed_on;
 mod proved_checks;
 mod state_copies;
 mod stored_twice;
-mod unchanged;
 mod wide_accesses;
 
 pub use lifetimes::touched;
