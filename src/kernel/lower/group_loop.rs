@@ -57,7 +57,11 @@ impl Lowerer {
     pub fn group_loop(&mut self, f: &Term, factors: &[Term], x: &View) -> Step<View> {
         let Some(step) = f.args().last() else { return super::lowerer::unlowered(f) };
         let parts = parts(&step.chain(), &f.ty().cod);
-        let tries = [(&parts, true), (&parts, false), (&Part::New, false)];
+        let mut tries = vec![(&parts, false), (&Part::New, false)];
+        tries.dedup();
+        if parts.has_new() {
+            tries.insert(0, (&parts, true));
+        }
         for (parts, in_place) in tries {
             let mark = self.mark();
             self.begin();
@@ -285,6 +289,22 @@ mod tests {
             all += 1;
             needed += usize::from(race::find(&body).is_some());
         }
+    }
+
+    #[test]
+    fn work_items_store_what_they_have_read() {
+        // Each element is divided by the first one, which all work-items read before.
+        let first = "fork (index . fork fst (0 . bang)) fst";
+        let step = format!("mapLcl 0 (\\(a, x) -> x / a) . distl . {first}");
+        let all = format!("foldSeq ({step}) . fork fst (iota 8 i32 . bang)");
+        let (_, _, arrays) = barriers(&all);
+        // The first element is read when the work-items store.
+        assert_eq!(arrays, 2);
+        let root = "fork (sqrt . index . fork fst (0 . bang)) fst";
+        let all = all.replace(first, root).replace("x / a", "if x > a then x / a else x");
+        let (_, needed, arrays) = barriers(&all);
+        assert_eq!(arrays, 1);
+        assert!(needed >= 2, "{needed}");
     }
 
     #[test]

@@ -302,6 +302,22 @@ mod tests {
     }
 
     #[test]
+    fn elements_are_stored_where_they_were_read() {
+        // Four elements at a time are read, then stored.
+        let op = "join . mapSeq (mapUnroll (\\x -> x * 0.5)) . split 4 . fst";
+        assert_eq!(step(op, ZEROS, "id"), (1, 1, 4));
+    }
+
+    #[test]
+    fn elements_that_stay_are_not_stored() {
+        let choice = "cond ((\\x -> x > 3.0) . fst) ((\\(e, x) -> x * e) . id) snd";
+        let op = format!("join . mapSeq (mapUnroll ({choice})) . split 4 . distl . fork snd fst");
+        assert_eq!(step(&op, ZEROS, "id"), (1, 1, 4));
+        let never = "join . mapSeq (mapUnroll (\\x -> x)) . split 4 . fst";
+        assert_eq!(step(never, ZEROS, "id").2, 0);
+    }
+
+    #[test]
     fn what_a_loop_of_the_step_stores_is_computed_beside_the_state() {
         // All elements change, and each is computed from the one opposite.
         let op = "mapSeq ((+) . bimap id id) . zip . fork fst (reverse . fst)";

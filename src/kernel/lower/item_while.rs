@@ -224,3 +224,61 @@ fn take_next(block: &mut Block, reg: &Reg) -> Option<Index> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::ir::Stmt;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+
+    /// Returns the numbers of `while` loops, of counted loops, and of arrays in memory in a kernel that applies `f` to elements.
+    fn loops(f: &str, input: &str) -> (usize, usize, usize) {
+        let term = term(&format!("mapGlb 0 ({f}) . u"), &[("u", input)]);
+        let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+        let [kernel] = program.kernels.as_slice() else { panic!("one kernel") };
+        let (mut open, mut counted) = (0, 0);
+        let [Stmt::Loop { body, .. }] = kernel.body.as_slice() else { panic!("a parallel loop") };
+        for s in body {
+            s.visit(&mut |s| match s {
+                Stmt::While(..) => open += 1,
+                Stmt::Loop { .. } => counted += 1,
+                _ => {}
+            });
+        }
+        (open, counted, kernel.privates.len())
+    }
+
+    /// A loop from 1 while the counter is less than the bound, of which each step makes the counter what `next` says.
+    fn to(bound: &str, next: &str) -> String {
+        let step = format!("(\\((s, j), e) -> (s * 2.0, {next}))");
+        let start = format!("fork (fork (1.0 . bang) (1 . bang)) ({bound})");
+        format!("loopWhile ((<) . bimap snd id) ({step}) . {start}")
+    }
+
+    #[test]
+    fn loops_that_count_are_counted() {
+        assert_eq!(loops(&to("id", "j + 1"), "[64]i32"), (0, 1, 0));
+        assert_eq!(loops(&to("9 . bang", "j + 1"), "[64]i32"), (0, 1, 0));
+        // No step at all, and a single one.
+        assert_eq!(loops(&to("1 . bang", "j + 1"), "[64]i32"), (0, 0, 0));
+        assert_eq!(loops(&to("2 . bang", "j + 1"), "[64]i32"), (0, 0, 0));
+    }
+
+    #[test]
+    fn other_loops_test_their_condition() {
+        assert_eq!(loops(&to("id", "j * 2"), "[64]i32"), (1, 0, 0));
+        assert_eq!(loops(&to("id", "j + e"), "[64]i32"), (1, 0, 0));
+    }
+
+    #[test]
+    fn arrays_of_unrolled_loops_are_registers() {
+        // Substitution with a triangle: the inner loop ends at the counter of the outer one.
+        let inner = "fst . loopWhile ((<) . bimap snd snd) ((\\((s, j), x) -> (s - x, j + 1)) . \
+                     fork fst (index . fork (fst . snd) (snd . fst))) . \
+                     fork (fork index (0 . bang)) id";
+        let op = format!("scatter . fork fst (fork (replicate 1 . snd) (replicate 1 . {inner}))");
+        let all = format!("foldSeq ({op}) . fork id (iota 4 i32 . bang)");
+        assert_eq!(loops(&all, "[64][4]f32"), (0, 0, 0));
+    }
+}
