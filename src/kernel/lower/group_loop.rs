@@ -133,6 +133,22 @@ impl Lowerer {
         let (p, op) = (l.f.args()[0].chain(), l.f.args()[1].chain());
         let States { now, next, single, .. } = &l.states;
         let arg = |from: &Storage| View::pair(from.view.clone(), besides.clone());
+        if *single {
+            self.begin();
+            let c = self.read(&p, &arg(now)).and_then(|v| v.expr());
+            let head = self.end();
+            let c = c?;
+            let mut updates = true;
+            let mut step = |me: &mut Lowerer, arg: &View| {
+                updates &= me.group_step(&op, arg, now, &l.states)?;
+                Ok(())
+            };
+            if head.is_empty()
+                && let Some(last) = self.counted_while(&c, now, besides, &mut step)?
+            {
+                return Ok(updates.then_some(last));
+            }
+        }
         let (head, go_on) = self.group_condition(&p, &arg(now))?;
         self.begin();
         let updates = self.group_step(&op, &arg(now), if *single { now } else { next }, &l.states);
@@ -289,6 +305,22 @@ mod tests {
             all += 1;
             needed += usize::from(race::find(&body).is_some());
         }
+    }
+
+    #[test]
+    fn a_group_counts_loops() {
+        let step = "bimap (mapLcl 0 (\\x -> 0.5 * x)) (\\j -> j + 1) . fst";
+        let start = "fork (fork fst (0 . bang)) ((\\x -> i32.f32 x) . index . fork fst (0 . bang))";
+        let text = format!("fst . loopWhile ((<) . bimap snd id) ({step}) . {start}");
+        let term = term(&format!("mapWrg 0 ({text} . fork id bang) . xs"), &[("xs", "[64][32]f32")]);
+        let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+        let kernel = &program.kernels[0];
+        assert_eq!(race::find(&kernel.body), None);
+        let mut open = 0;
+        kernel.body.iter().for_each(|s| {
+            s.visit(&mut |s| open += usize::from(matches!(s, Stmt::While(..))));
+        });
+        assert_eq!(open, 0, "{kernel}");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! `loopWhile` in a work-item. If its condition compares a counter with a bound that the loop does not change, it becomes a
-//! counted loop of the IR: indices that depend on the counter are then linear, their ranges are known, and a loop with constant
+//! `loopWhile` in a work-item, and counted loops. If the condition of a loop compares a counter with a bound that the loop does not change, it
+//! becomes a counted loop of the IR: indices that depend on the counter are then linear, their ranges are known, and a loop with constant
 //! bounds can be unrolled, so that arrays it goes through stay in registers.
 
 use super::leaf::{self, Emit};
 use super::lowerer::Lowerer;
 use super::memory::Storage;
-use super::view::{Shape, Step, Stop, View};
+use super::view::{Step, Stop, View};
 use crate::calculus::scalar::Lit;
 use crate::calculus::term::Term;
 use crate::kernel::ir::index::{Index, Var};
@@ -13,12 +13,14 @@ use crate::kernel::ir::{Block, Expr, LoopKind, Reg, Stmt};
 use crate::lang::typed::ScalarOp;
 use std::cell::Cell;
 
-/// A loop in a work-item.
+/// Emits a step that updates the state, given the pair of the state and what the step reads besides.
+pub type StepOf<'a> = &'a mut dyn FnMut(&mut Lowerer, &View) -> Step<()>;
+
+/// A loop whose steps update their state where it is.
 struct Loop<'a> {
-    body: Vec<Term>,
-    state: &'a Storage,
-    besides: View,
-    shape: Shape,
+    step: StepOf<'a>,
+    state: &'a View,
+    besides: &'a View,
 }
 
 /// A counter of the state: it begins with `lo`, and the loop ends when it is not less than `hi`.
@@ -35,30 +37,42 @@ impl Lowerer {
         let (p, body) = (f.args()[0].chain(), f.args()[1].chain());
         let besides = x.snd()?;
         let state = self.allocate(&shape, None)?;
-        let first = x.fst()?;
-        self.store(&first, &state.dest, &shape)?;
+        self.store(&x.fst()?, &state.dest, &shape)?;
         let arg = View::pair(state.view.clone(), besides.clone());
         self.begin();
         let c = self.read(&p, &arg).and_then(|v| v.expr());
         let head = self.end();
         let c = c?;
-        let l = Loop { body, state: &state, besides, shape };
+        let mut step =
+            |me: &mut Lowerer, arg: &View| me.update(&body, arg, &state.dest, &state.owned, &shape);
         if head.is_empty()
-            && let Some(counter) = self.counter(&c, &first, &state)?
-            && let Some(last) = self.counted(&l, &counter)?
+            && let Some(last) = self.counted_while(&c, &state, &besides, &mut step)?
         {
             return Ok(last);
         }
         self.begin();
-        let done = self.update(&l.body, &arg, &state.dest, &state.owned, &l.shape);
+        let done = step(self, &arg);
         let block = self.end();
         done?;
         self.emit(Stmt::While(head, c, block))?;
         Ok(state.view)
     }
 
+    /// Emits a loop while a condition on its state holds as a counted loop, if it is one; returns the last state. The first state
+    /// is stored.
+    pub fn counted_while(
+        &mut self,
+        c: &Expr,
+        state: &Storage,
+        besides: &View,
+        step: StepOf,
+    ) -> Step<Option<View>> {
+        let Some(counter) = self.counter(c, state)? else { return Ok(None) };
+        self.counted(&mut Loop { step, state: &state.view, besides }, &counter)
+    }
+
     /// Returns the counter of the state that the condition compares with a bound.
-    fn counter(&mut self, c: &Expr, first: &View, state: &Storage) -> Step<Option<Counter>> {
+    fn counter(&mut self, c: &Expr, state: &Storage) -> Step<Option<Counter>> {
         let Expr::Op(op, _, sides) = c else { return Ok(None) };
         let (reg, bound) = match (op, sides.as_slice()) {
             (ScalarOp::Lt, [Expr::Reg(reg), bound]) | (ScalarOp::Gt, [bound, Expr::Reg(reg)]) => {
@@ -66,7 +80,11 @@ impl Lowerer {
             }
             _ => return Ok(None),
         };
-        let Some(first) = component(&state.view, first, reg) else { return Ok(None) };
+        if !is_component(&state.view, reg) {
+            return Ok(None);
+        }
+        let stored = self.blocks.last().and_then(|b| b.iter().rfind(|s| s.assigned() == Some(reg)));
+        let Some(Stmt::Set(_, first)) = stored.cloned() else { return Ok(None) };
         if state.owned.is_read_by(bound) || reg.ty.width > 1 || !reg.ty.scalar.is_integer() {
             return Ok(None);
         }
@@ -98,7 +116,7 @@ impl Lowerer {
 
     /// Emits the loop as a counted one; returns the last state. Returns `None`, and emits nothing, if the counter does not count, or
     /// if an index into registers would not become constant.
-    fn counted(&mut self, l: &Loop, c: &Counter) -> Step<Option<View>> {
+    fn counted(&mut self, l: &mut Loop, c: &Counter) -> Step<Option<View>> {
         let steps = c.hi.sub(&c.lo);
         let counts = Cell::new(true);
         let mark = self.mark();
@@ -130,11 +148,11 @@ impl Lowerer {
         self.blocks.iter_mut().for_each(|b| b.retain(|s| !unused(s)));
         block.into_iter().try_for_each(|s| self.put(s))?;
         let last = number(&c.lo.greater(&c.hi), &c.reg);
-        Ok(Some(with_counter(&l.state.view, &c.reg, &last)))
+        Ok(Some(with_counter(l.state, &c.reg, &last)))
     }
 
     /// Emits a loop whose number of steps is not constant.
-    fn counted_from_to(&mut self, l: &Loop, c: &Counter, counts: &Cell<bool>) -> Step<()> {
+    fn counted_from_to(&mut self, l: &mut Loop, c: &Counter, counts: &Cell<bool>) -> Step<()> {
         let (least, most) = (c.lo.range().0, c.hi.range().1 - 1);
         if most < least {
             return Ok(());
@@ -154,11 +172,17 @@ impl Lowerer {
     }
 
     /// Emits a step in which the counter has this value.
-    fn counted_step(&mut self, l: &Loop, c: &Counter, i: &Index, counts: &Cell<bool>) -> Step<()> {
-        let state = with_counter(&l.state.view, &c.reg, &number(i, &c.reg));
+    fn counted_step(
+        &mut self,
+        l: &mut Loop,
+        c: &Counter,
+        i: &Index,
+        counts: &Cell<bool>,
+    ) -> Step<()> {
+        let state = with_counter(l.state, &c.reg, &number(i, &c.reg));
         let arg = View::pair(state, l.besides.clone());
         self.begin();
-        let done = self.update(&l.body, &arg, &l.state.dest, &l.state.owned, &l.shape);
+        let done = (l.step)(self, &arg);
         let mut block = self.end();
         done?;
         counts.set(counts.get() && take_next(&mut block, &c.reg) == Some(i.plus(1)));
@@ -173,14 +197,12 @@ impl Lowerer {
     }
 }
 
-/// Returns the component of `v` where `state` has this register.
-fn component(state: &View, v: &View, reg: &Reg) -> Option<Expr> {
-    match (state, v) {
-        (View::Elem(Expr::Reg(r)), View::Elem(e)) => (r == reg).then(|| e.clone()),
-        (View::Pair(a, b), View::Pair(x, y)) => {
-            component(a, x, reg).or_else(|| component(b, y, reg))
-        }
-        _ => None,
+/// Whether a component of the state that is no array is this register.
+fn is_component(state: &View, reg: &Reg) -> bool {
+    match state {
+        View::Elem(Expr::Reg(r)) => r == reg,
+        View::Pair(a, b) => is_component(a, reg) || is_component(b, reg),
+        _ => false,
     }
 }
 
