@@ -259,7 +259,8 @@ fn factorisations_of_a_batch_are_a_stage() {
           tabulate_2d k k (\\i j -> if i > s then L[i, j] - L[i, s] / L[s, s] * L[s, j] else L[i, j])) A";
     let stages = |k| {
         let forms = forms(text, &[("b", 1000), ("k", k)]);
-        let outer = |f: &Term| f.chain().iter().filter(|g| g.to_string().starts_with("map ")).count();
+        let outer =
+            |f: &Term| f.chain().iter().filter(|g| g.to_string().starts_with("map ")).count();
         forms.iter().map(outer).max()
     };
     // A work-item holds a small matrix in registers.

@@ -75,7 +75,8 @@ impl Owned {
 /// have written. An update writes each element once.
 pub fn reads_what_it_wrote(block: &Block, owned: &Owned) -> bool {
     let elements = Elements::of(block, owned);
-    let foreign = !elements.are_single(block) && elements.reads_late(block, &mut Written::default());
+    let foreign =
+        !elements.are_single(block) && elements.reads_late(block, &mut Written::default());
     foreign || registers(block, owned, &mut BTreeSet::new())
 }
 

@@ -312,7 +312,8 @@ mod tests {
         let step = "bimap (mapLcl 0 (\\x -> 0.5 * x)) (\\j -> j + 1) . fst";
         let start = "fork (fork fst (0 . bang)) ((\\x -> i32.f32 x) . index . fork fst (0 . bang))";
         let text = format!("fst . loopWhile ((<) . bimap snd id) ({step}) . {start}");
-        let term = term(&format!("mapWrg 0 ({text} . fork id bang) . xs"), &[("xs", "[64][32]f32")]);
+        let term =
+            term(&format!("mapWrg 0 ({text} . fork id bang) . xs"), &[("xs", "[64][32]f32")]);
         let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
         let kernel = &program.kernels[0];
         assert_eq!(race::find(&kernel.body), None);

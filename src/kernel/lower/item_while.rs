@@ -1,6 +1,6 @@
-//! `loopWhile` in a work-item, and counted loops. If the condition of a loop compares a counter with a bound that the loop does not change, it
-//! becomes a counted loop of the IR: indices that depend on the counter are then linear, their ranges are known, and a loop with constant
-//! bounds can be unrolled, so that arrays it goes through stay in registers.
+//! `loopWhile` in a work-item, and counted loops. If the condition of a loop compares a counter with a bound that the loop does not
+//! change, it becomes a counted loop of the IR: indices that depend on the counter are then linear, their ranges are known, and a
+//! loop with constant bounds can be unrolled, so that arrays it goes through stay in registers.
 
 use super::leaf::{self, Emit};
 use super::lowerer::Lowerer;

@@ -84,8 +84,7 @@ fn keeps(body: &Block) -> bool {
     let mut simple = true;
     for s in body {
         s.visit(&mut |s| {
-            simple &=
-                matches!(s, Stmt::Decl(..) | Stmt::Set(..) | Stmt::If(..) | Stmt::Branch(..));
+            simple &= matches!(s, Stmt::Decl(..) | Stmt::Set(..) | Stmt::If(..) | Stmt::Branch(..));
             s.exprs(&mut |e| e.visit(&mut |e| simple &= !matches!(e, Expr::Products(_))));
         });
     }
@@ -291,11 +290,11 @@ mod tests {
 
     fn written_out(s: Stmt) -> Block {
         let mut b = vec![s];
-        block(&mut b, &FxHashSet::default(), &mut Fresh {
-            next: 100,
-            first: 0,
-            reserved: BTreeSet::new(),
-        });
+        block(
+            &mut b,
+            &FxHashSet::default(),
+            &mut Fresh { next: 100, first: 0, reserved: BTreeSet::new() },
+        );
         b
     }
 
