@@ -21,24 +21,29 @@ const LARGE: u64 = 8192;
 /// Most elements of the state of a loop that a work-item holds.
 const HELD: u64 = 64;
 
-/// Returns the term with the stages of large elements apart; `None` if there are none.
+/// Returns the term with the stages of large elements apart; `None` if there are none. With `loops`, the stages of functions with
+/// loops over matrices are those that pass on what a work-item cannot hold.
 ///
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
-pub(super) fn stages_apart(t: &Term, env: &SizeEnv) -> Result<Option<Term>, TypeError> {
-    let apart = distributed(t, env)?;
+pub(super) fn stages_apart(
+    t: &Term,
+    loops: bool,
+    env: &SizeEnv,
+) -> Result<Option<Term>, TypeError> {
+    let apart = distributed(t, loops, env)?;
     Ok((apart != *t).then_some(apart))
 }
 
-fn distributed(t: &Term, env: &SizeEnv) -> Built {
+fn distributed(t: &Term, loops: bool, env: &SizeEnv) -> Built {
     build::each_factor(t, |f| match f.op() {
         Op::Map(MapKind::Plain) => {
-            let each = distributed(&f.args()[0], env)?;
-            let least = if repeats_matrix(&each, env) { HELD } else { LARGE };
+            let each = distributed(&f.args()[0], loops, env)?;
+            let least = if loops && repeats_matrix(&each, env) { HELD } else { LARGE };
             Stages { n: &f.sizes()[0], least, env }.of(&each)
         }
         Op::Fork | Op::Bimap | Op::Fold | Op::While | Op::Cond => {
-            build::each_arg(&f, |a| distributed(a, env))
+            build::each_arg(&f, |a| distributed(a, loops, env))
         }
         _ => Ok(f),
     })
