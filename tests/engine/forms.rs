@@ -250,3 +250,20 @@ fn factors_of_the_sums_of_groups_are_in_the_sums() {
     assert!(program.forms().iter().all(|f| sums(f) >= 2));
     assert!(program.relaxed.iter().any(|f| sums(f) == 1));
 }
+
+#[test]
+fn factorisations_of_a_batch_are_a_stage() {
+    let text = "entry c [b][k] (A: [b][k][k]f32) : [b][k][k]f32 = map (\\X ->
+        let M = tabulate_2d k k (\\i j -> sum (map2 (*) X[i] X[j]))
+        in loop L = M for s < k do
+          tabulate_2d k k (\\i j -> if i > s then L[i, j] - L[i, s] / L[s, s] * L[s, j] else L[i, j])) A";
+    let stages = |k| {
+        let forms = forms(text, &[("b", 1000), ("k", k)]);
+        let outer =
+            |f: &Term| f.chain().iter().filter(|g| g.to_string().starts_with("map ")).count();
+        forms.iter().map(outer).max()
+    };
+    // A work-item holds a small matrix in registers.
+    assert_eq!(stages(4), Some(1));
+    assert!(stages(16) > Some(1));
+}

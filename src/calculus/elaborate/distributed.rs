@@ -6,6 +6,10 @@
 //! all of it, or computes each element again for every use. After fission, each stage is shared out to the whole device. Stages
 //! that read the matrix element by element are fused again by rules. So this is another form of a program, and the cost model
 //! decides.
+//!
+//! If the function has a loop whose state is a matrix, as a factorisation has, matrices that a work-item cannot hold count as
+//! large. A work-group runs such a loop, with a matrix in local memory. What is computed before it and behind it is shared out in
+//! other ways: products of the matrices of a batch have tiles, and substitutions have a work-item for each matrix.
 
 use super::build::{self, Built};
 use crate::calculus::size::{Size, SizeEnv};
@@ -14,50 +18,82 @@ use crate::calculus::ty::Ty;
 
 /// Most elements of an array that a work-group holds.
 const LARGE: u64 = 8192;
+/// Most elements of the state of a loop that a work-item holds.
+const HELD: u64 = 64;
 
-/// Returns the term with the stages of large elements apart; `None` if there are none.
+/// Returns the term with the stages of large elements apart; `None` if there are none. With `loops`, the stages of functions with
+/// loops over matrices are those that pass on what a work-item cannot hold.
 ///
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
-pub(super) fn stages_apart(t: &Term, env: &SizeEnv) -> Result<Option<Term>, TypeError> {
-    let apart = distributed(t, env)?;
+pub(super) fn stages_apart(
+    t: &Term,
+    loops: bool,
+    env: &SizeEnv,
+) -> Result<Option<Term>, TypeError> {
+    let apart = distributed(t, loops, env)?;
     Ok((apart != *t).then_some(apart))
 }
 
-fn distributed(t: &Term, env: &SizeEnv) -> Built {
+fn distributed(t: &Term, loops: bool, env: &SizeEnv) -> Built {
     build::each_factor(t, |f| match f.op() {
-        Op::Map(MapKind::Plain) => stages(&f.sizes()[0], &distributed(&f.args()[0], env)?, env),
+        Op::Map(MapKind::Plain) => {
+            let each = distributed(&f.args()[0], loops, env)?;
+            let least = if loops && repeats_matrix(&each, env) { HELD } else { LARGE };
+            Stages { n: &f.sizes()[0], least, env }.of(&each)
+        }
         Op::Fork | Op::Bimap | Op::Fold | Op::While | Op::Cond => {
-            build::each_arg(&f, |a| distributed(a, env))
+            build::each_arg(&f, |a| distributed(a, loops, env))
         }
         _ => Ok(f),
     })
 }
 
-/// Builds `map f` of `n` elements, cut where a large matrix is passed on.
-fn stages(n: &Size, f: &Term, env: &SizeEnv) -> Built {
-    let each = |f: &Term| build::map(MapKind::Plain, n, f);
-    let (mut done, mut stage) = (Term::id(&each(f)?.ty().dom), Term::id(&f.ty().dom));
-    for g in f.chain().into_iter().rev() {
-        let is_pair = matches!(g.op(), Op::Fork | Op::Bimap);
-        if is_pair && g.args().iter().any(|side| gives_large(side, env)) {
-            done = build::compose(&each(&stage)?, &done)?;
-            let sides = [stages(n, &g.args()[0], env)?, stages(n, &g.args()[1], env)?];
-            if *g.op() == Op::Bimap {
-                done = build::view(Op::Unzip, &done)?;
+/// Whether a loop in the function has a state with a matrix that a work-item does not hold.
+fn repeats_matrix(f: &Term, env: &SizeEnv) -> bool {
+    let loops = matches!(f.op(), Op::Fold | Op::While);
+    (loops && has_longer(&f.ty().cod, 2, HELD, env))
+        || f.args().iter().any(|a| repeats_matrix(a, env))
+}
+
+/// How a map over `n` elements is cut.
+struct Stages<'a> {
+    n: &'a Size,
+    /// Matrices with more elements are passed on between maps.
+    least: u64,
+    env: &'a SizeEnv,
+}
+
+impl Stages<'_> {
+    /// Builds `map f`, cut where a large matrix is passed on.
+    fn of(&self, f: &Term) -> Built {
+        let each = |f: &Term| build::map(MapKind::Plain, self.n, f);
+        let (mut done, mut stage) = (Term::id(&each(f)?.ty().dom), Term::id(&f.ty().dom));
+        for g in f.chain().into_iter().rev() {
+            let is_pair = matches!(g.op(), Op::Fork | Op::Bimap);
+            if is_pair && g.args().iter().any(|side| self.gives_large(side)) {
+                done = build::compose(&each(&stage)?, &done)?;
+                let sides = [self.of(&g.args()[0])?, self.of(&g.args()[1])?];
+                if *g.op() == Op::Bimap {
+                    done = build::view(Op::Unzip, &done)?;
+                }
+                let both = Term::new(g.op().clone(), vec![], vec![], sides.to_vec())?;
+                done = build::compose(&build::view(Op::Zip, &both)?, &done)?;
+                stage = Term::id(&g.ty().cod);
+                continue;
             }
-            let both = Term::new(g.op().clone(), vec![], vec![], sides.to_vec())?;
-            done = build::compose(&build::view(Op::Zip, &both)?, &done)?;
-            stage = Term::id(&g.ty().cod);
-            continue;
+            if !g.is_view() && self.gives_large(&stage) {
+                done = build::compose(&each(&stage)?, &done)?;
+                stage = Term::id(&g.ty().dom);
+            }
+            stage = build::compose(&g, &stage)?;
         }
-        if !g.is_view() && gives_large(&stage, env) {
-            done = build::compose(&each(&stage)?, &done)?;
-            stage = Term::id(&g.ty().dom);
-        }
-        stage = build::compose(&g, &stage)?;
+        build::compose(&each(&stage)?, &done)
     }
-    build::compose(&each(&stage)?, &done)
+
+    fn gives_large(&self, f: &Term) -> bool {
+        !f.chain().iter().all(Term::is_view) && has_longer(&f.ty().cod, 2, self.least, self.env)
+    }
 }
 
 /// Whether a function computes a large matrix.
@@ -67,9 +103,14 @@ pub(super) fn gives_large(f: &Term, env: &SizeEnv) -> bool {
 
 /// Whether a type has an array of at least `rank` dimensions that a work-group does not hold.
 pub(super) fn has_large(t: &Ty, rank: usize, env: &SizeEnv) -> bool {
+    has_longer(t, rank, LARGE, env)
+}
+
+/// Whether a type has an array of at least `rank` dimensions with more elements.
+fn has_longer(t: &Ty, rank: usize, least: u64, env: &SizeEnv) -> bool {
     let elements = |lengths: &[Size]| {
         let lengths = lengths.iter().map(|n| n.eval(env).unwrap_or(1));
         lengths.fold(1, u64::saturating_mul)
     };
-    t.components().iter().any(|(n, _)| n.len() >= rank && elements(n) > LARGE)
+    t.components().iter().any(|(n, _)| n.len() >= rank && elements(n) > least)
 }

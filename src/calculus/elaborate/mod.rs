@@ -352,9 +352,13 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
     let in_groups = group_loops::in_groups(&term, env)?;
     let by_rows = row_sums::by_rows(&term, env)?;
     let by_rows = apart::reductions_apart(&by_rows, env)?.unwrap_or(by_rows);
-    let distributed = match distributed::stages_apart(&by_rows, env)? {
-        Some(stages) => Some(nests::perfect(&natural::views_first(&stages)?)?),
-        None => None,
+    let distributed = |loops| match distributed::stages_apart(&by_rows, loops, env)? {
+        Some(stages) => nests::perfect(&natural::views_first(&stages)?).map(Some),
+        None => Ok(None),
+    };
+    let (distributed, loops) = match distributed(false)? {
+        None => (None, distributed(true)?),
+        stages => (stages, None),
     };
     let stages = distributed.as_ref().or(apart.as_ref()).unwrap_or(&term);
     let stored = stored::stages_stored(stages, env)?;
@@ -368,6 +372,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         columns,
         in_groups,
         distributed,
+        loops,
         stored,
         pairs,
         deep,

@@ -12,3 +12,4 @@ pub mod hazard;
 pub mod meeting;
 pub mod overwrite;
 pub mod race;
+pub mod unchanged;

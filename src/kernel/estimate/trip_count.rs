@@ -108,7 +108,9 @@ impl Walk<'_> {
                         let place = Place { walk: self, k, own: &Values::new() };
                         Some((place.index(hi)? - place.index(lo)?).max(0.0))
                     };
-                    if let Some(n) = mean(&length) {
+                    // If the range of a loaded number is that of its type, it tells nothing.
+                    let known = hi.sub(lo).range().1 < i64::from(i32::MAX) / 2;
+                    if let Some(n) = mean(&length).or((!known).then_some(UNKNOWN)) {
                         self.counts.insert(body.as_ptr(), n);
                     }
                 }
@@ -404,7 +406,7 @@ fn signed(n: i64) -> f64 {
 mod tests {
     use super::*;
     use crate::calculus::scalar::Lit;
-    use crate::kernel::ir::{ElemTy, Reg};
+    use crate::kernel::ir::{ElemTy, LoopKind, Reg};
     use crate::lang::types::ScalarType;
 
     const INT: ElemTy = ElemTy::scalar(ScalarType::I32);
@@ -423,6 +425,21 @@ mod tests {
 
     fn var(n: i64) -> Index {
         Index::from(Var { id: 0, name: "i".into(), lo: 0, hi: n - 1 })
+    }
+
+    #[test]
+    fn loaded_bounds_are_unknown() {
+        let of = |range| {
+            let hi = Index::data_within(Expr::Reg(reg(7)), range);
+            let body = vec![Stmt::Set(reg(0), lit(1))];
+            let var = Var { id: 0, name: "i".into(), lo: 0, hi: range.1 - 1 };
+            let l = Stmt::Loop { kind: LoopKind::Seq, var, lo: Index::from(0), hi, body };
+            let all = vec![l];
+            let Some(Stmt::Loop { lo, hi, body, .. }) = all.first() else { return f64::NAN };
+            Trips::of(&all, &|_| None).of_loop(lo, hi, body)
+        };
+        assert_eq!(of((0, i64::from(i32::MAX))).to_bits(), UNKNOWN.to_bits());
+        assert_eq!(of((0, 100)).to_bits(), 50f64.to_bits());
     }
 
     /// The trip count of a loop whose counter, register 0, begins with `first`, behind these statements.

@@ -124,6 +124,11 @@ impl Index {
         Index::atom(Atom::Data(Data::within(e, 0, n.max(1) - 1)))
     }
 
+    /// A value computed by the program that lies in `lo..=hi`.
+    pub fn data_within(e: Expr, (lo, hi): (i64, i64)) -> Index {
+        Index::atom(Atom::Data(Data::within(e, lo, hi)))
+    }
+
     /// Returns the number if the index is a constant.
     pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)

@@ -2,8 +2,9 @@
 //!
 //! Scalars of the state are in registers, where each work-item computes them for itself. Arrays are in local memory, or in a part
 //! of a buffer if they do not all fit. An array whose elements at computed places change is updated where it is: the stores follow
-//! all reads of the step. Of any other array, the work-items compute the next one beside the present one; then both change places,
-//! so the loop has two steps in an iteration.
+//! all reads of the step. So is an array of which a work-item stores an element where it has read it, and no element is read
+//! after that, as in an elimination: then stores of what stays as it is are left out. Of any other array, the work-items compute the
+//! next one beside the present one; then both change places, so the loop has two steps in an iteration.
 
 use super::dest::Dest;
 use super::leaf::Emit;
@@ -20,8 +21,10 @@ use crate::kernel::ir::{Block, Expr, Stmt};
 struct States {
     now: Storage,
     next: Storage,
-    /// What is in the same memory in both.
+    /// What is in the same memory in both, and whose stores follow all reads.
     common: Owned,
+    /// Whether all of the state is in the same memory in both.
+    single: bool,
 }
 
 impl States {
@@ -36,6 +39,7 @@ impl States {
             now: both(a.now, b.now),
             next: both(a.next, b.next),
             common: a.common.both(&b.common),
+            single: a.single && b.single,
         }
     }
 }
@@ -53,12 +57,17 @@ impl Lowerer {
     pub fn group_loop(&mut self, f: &Term, factors: &[Term], x: &View) -> Step<View> {
         let Some(step) = f.args().last() else { return super::lowerer::unlowered(f) };
         let parts = parts(&step.chain(), &f.ty().cod);
-        if parts != Part::New {
+        let mut tries = vec![(&parts, false), (&Part::New, false)];
+        tries.dedup();
+        if parts.has_new() {
+            tries.insert(0, (&parts, true));
+        }
+        for (parts, in_place) in tries {
             let mark = self.mark();
             self.begin();
             let done = self.on_trial(
                 |done| matches!(done, Ok(Some(_))),
-                |me| me.loop_with(f, factors, x, &parts),
+                |me| me.loop_with(f, factors, x, parts, in_place),
             );
             if let Ok(Some(v)) = done {
                 let block = self.end();
@@ -69,10 +78,7 @@ impl Lowerer {
             done?;
         }
         // A store of the step would be read in the same step.
-        match self.loop_with(f, factors, x, &Part::New)? {
-            Some(v) => Ok(v),
-            None => super::lowerer::unlowered(f),
-        }
+        super::lowerer::unlowered(f)
     }
 
     /// Emits the loop, if no step reads what it has updated.
@@ -82,11 +88,12 @@ impl Lowerer {
         factors: &[Term],
         x: &View,
         parts: &Part,
+        in_place: bool,
     ) -> Step<Option<View>> {
         let shape = self.views.shape(&f.ty().cod)?;
-        let fits = self.fits_locally(&memory(&shape, parts));
-        let space = if fits { Space::Local } else { Space::Global };
-        let states = self.states(&shape, parts, space)?;
+        let needed = if in_place { shape.clone() } else { memory(&shape, parts) };
+        let space = if self.fits_locally(&needed) { Space::Local } else { Space::Global };
+        let states = self.states(&shape, parts, space, in_place)?;
         let xs = self.begin_loop(factors, x, &states.now.dest, &shape)?;
         let whole = Loop { f, parts, shape, states };
         match f.op() {
@@ -98,14 +105,14 @@ impl Lowerer {
     fn group_fold(&mut self, l: &Loop, xs: &View) -> Step<Option<View>> {
         let n = self.views.size(&l.f.sizes()[0])?;
         let op = l.f.args()[0].chain();
-        let States { now, next, common } = &l.states;
+        let States { now, next, .. } = &l.states;
         let mut updates = true;
         let mut step = |me: &mut Lowerer, i: &Index, from: &Storage, to: &Storage| {
             let arg = View::pair(from.view.clone(), xs.at(i)?);
-            updates &= me.group_step(&op, &arg, to, common)?;
+            updates &= me.group_step(&op, &arg, to, &l.states)?;
             Ok(())
         };
-        if now.owned == *common {
+        if l.states.single {
             self.repeat(n, false, &mut |me, i| step(me, i, now, now))?;
             return Ok(updates.then(|| now.view.clone()));
         }
@@ -124,19 +131,34 @@ impl Lowerer {
     /// of an iteration it is tested, too; if it does not hold, the last state goes to the place of the first one.
     fn group_while(&mut self, l: &Loop, besides: &View) -> Step<Option<View>> {
         let (p, op) = (l.f.args()[0].chain(), l.f.args()[1].chain());
-        let States { now, next, common } = &l.states;
+        let States { now, next, single, .. } = &l.states;
         let arg = |from: &Storage| View::pair(from.view.clone(), besides.clone());
+        if *single {
+            self.begin();
+            let c = self.read(&p, &arg(now)).and_then(|v| v.expr());
+            let head = self.end();
+            let c = c?;
+            let mut updates = true;
+            let mut step = |me: &mut Lowerer, arg: &View| {
+                updates &= me.group_step(&op, arg, now, &l.states)?;
+                Ok(())
+            };
+            if head.is_empty()
+                && let Some(last) = self.counted_while(&c, now, besides, &mut step)?
+            {
+                return Ok(updates.then_some(last));
+            }
+        }
         let (head, go_on) = self.group_condition(&p, &arg(now))?;
-        let single = now.owned == *common;
         self.begin();
-        let updates = self.group_step(&op, &arg(now), if single { now } else { next }, common);
+        let updates = self.group_step(&op, &arg(now), if *single { now } else { next }, &l.states);
         let mut block = self.end();
         let mut updates = updates?;
-        if !single {
+        if !*single {
             let (test, again) = self.group_condition(&p, &arg(next))?;
             block.extend(test);
             self.begin();
-            let done = self.group_step(&op, &arg(next), now, common);
+            let done = self.group_step(&op, &arg(next), now, &l.states);
             let step = self.end();
             updates &= done?;
             self.begin();
@@ -159,9 +181,10 @@ impl Lowerer {
     }
 
     /// Emits a step; returns whether it reads nothing that it has updated.
-    fn group_step(&mut self, op: &[Term], arg: &View, to: &Storage, common: &Owned) -> Step<bool> {
-        let later = Later { owned: common.clone(), declared: vec![], stores: vec![] };
-        self.update_with(op, arg, &to.dest, common, Some(later))
+    fn group_step(&mut self, op: &[Term], arg: &View, to: &Storage, all: &States) -> Step<bool> {
+        let later = Later { owned: all.common.clone(), declared: vec![], stores: vec![] };
+        let kept = if all.single { &to.owned } else { &all.common };
+        self.update_with(op, arg, &to.dest, kept, Some(later))
     }
 
     /// Copies the parts that a step computes anew.
@@ -197,19 +220,33 @@ impl Lowerer {
         }
     }
 
-    /// Allocates the states, with arrays in this space.
-    fn states(&mut self, shape: &Shape, part: &Part, arrays: Space) -> Step<States> {
+    /// Allocates the states, with arrays in this space. `in_place` says that all of the state is updated where it is.
+    fn states(
+        &mut self,
+        shape: &Shape,
+        part: &Part,
+        arrays: Space,
+        in_place: bool,
+    ) -> Step<States> {
         if let Shape::Pair(a, b) = shape {
-            let a = self.states(a, part.component(false), arrays)?;
-            return Ok(States::pair(a, self.states(b, part.component(true), arrays)?));
+            let a = self.states(a, part.component(false), arrays, in_place)?;
+            return Ok(States::pair(a, self.states(b, part.component(true), arrays, in_place)?));
         }
         let space = if shape.is_element() { Space::Private } else { arrays };
         let now = self.allocate(shape, Some(space))?;
-        Ok(match part.is_new() {
-            false => States { next: now.clone(), common: now.owned.clone(), now },
-            true => {
-                States { next: self.allocate(shape, Some(space))?, common: Owned::default(), now }
+        Ok(match (part.is_new(), in_place) {
+            (false, _) => {
+                States { next: now.clone(), common: now.owned.clone(), now, single: true }
             }
+            (true, true) => {
+                States { next: now.clone(), common: Owned::default(), now, single: true }
+            }
+            (true, false) => States {
+                next: self.allocate(shape, Some(space))?,
+                common: Owned::default(),
+                now,
+                single: false,
+            },
         })
     }
 }
@@ -268,6 +305,42 @@ mod tests {
             all += 1;
             needed += usize::from(race::find(&body).is_some());
         }
+    }
+
+    #[test]
+    fn a_group_counts_loops() {
+        let step = "bimap (mapLcl 0 (\\x -> 0.5 * x)) (\\j -> j + 1) . fst";
+        let start = "fork (fork fst (0 . bang)) ((\\x -> i32.f32 x) . index . fork fst (0 . bang))";
+        let text = format!("fst . loopWhile ((<) . bimap snd id) ({step}) . {start}");
+        let term =
+            term(&format!("mapWrg 0 ({text} . fork id bang) . xs"), &[("xs", "[64][32]f32")]);
+        let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+        let kernel = &program.kernels[0];
+        assert_eq!(race::find(&kernel.body), None);
+        let mut open = 0;
+        kernel.body.iter().for_each(|s| {
+            s.visit(&mut |s| open += usize::from(matches!(s, Stmt::While(..))));
+        });
+        assert_eq!(open, 0, "{kernel}");
+    }
+
+    #[test]
+    fn work_items_store_what_they_have_read() {
+        // Each element is divided by the first one, which all work-items read before.
+        let first = "fork (index . fork fst (0 . bang)) fst";
+        let step = format!("mapLcl 0 (\\(a, x) -> x / a) . distl . {first}");
+        let all = format!("foldSeq ({step}) . fork fst (iota 8 i32 . bang)");
+        let (_, _, arrays) = barriers(&all);
+        // The first element is read when the work-items store.
+        assert_eq!(arrays, 2);
+        // An array that is computed first has places of its own.
+        let column = "mapLcl 0 (\\x -> x + 1.0) . reverse . fst";
+        let step = format!(
+            "mapLcl 0 (\\(x, a) -> if x > a then x / a else x) . zip . fork fst ({column})"
+        );
+        let all = format!("foldSeq ({step}) . fork fst (iota 8 i32 . bang)");
+        let (_, needed, arrays) = barriers(&all);
+        assert_eq!((needed, arrays), (2, 2));
     }
 
     #[test]

@@ -8,8 +8,9 @@ use super::scatter::Scattered;
 use super::view::{Shape, Step, View};
 use crate::calculus::term::Term;
 use crate::kernel::analysis::hazard::{self, Later, Owned};
+use crate::kernel::analysis::unchanged::Update;
 use crate::kernel::ir::index::Index;
-use crate::kernel::ir::{Expr, Stmt};
+use crate::kernel::ir::{Block, Expr, Stmt};
 
 impl Lowerer {
     /// Stores `op(arg)` over a value that `arg` may read. The store is in place unless it would
@@ -64,6 +65,7 @@ impl Lowerer {
                 if hazard::reads_what_it_wrote(&block, owned) {
                     return Ok(false);
                 }
+                let block = changes_alone(block, owned);
                 let (before, after) = later.map_or((vec![], vec![]), |l| (l.declared, l.stores));
                 [before, block, after].into_iter().flatten().try_for_each(|s| me.put(s))?;
                 Ok(true)
@@ -226,6 +228,14 @@ impl Lowerer {
     }
 }
 
+/// Returns an update without the stores of elements that stay as they are.
+fn changes_alone(block: Block, owned: &Owned) -> Block {
+    hazard::read_before_written(&block, owned).into_iter().fold(block, |block, m| {
+        let update = Update::of(&block, m, m);
+        update.without_kept(&update.by_side(&block))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use crate::calculus::size::SizeEnv;
@@ -289,6 +299,22 @@ mod tests {
         let update = format!("scatter . fork fst (fork (replicate 1 . {AT} . snd) ({value}))");
         let op = format!("cond ((\\x -> x > 0.0) . snd) ({update}) fst");
         assert_eq!(step(&op, ZEROS, "id"), (1, 0, 1));
+    }
+
+    #[test]
+    fn elements_are_stored_where_they_were_read() {
+        // Four elements at a time are read, then stored.
+        let op = "join . mapSeq (mapUnroll (\\x -> x * 0.5)) . split 4 . fst";
+        assert_eq!(step(op, ZEROS, "id"), (1, 1, 4));
+    }
+
+    #[test]
+    fn elements_that_stay_are_not_stored() {
+        let choice = "cond ((\\x -> x > 3.0) . fst) ((\\(e, x) -> x * e) . id) snd";
+        let op = format!("join . mapSeq (mapUnroll ({choice})) . split 4 . distl . fork snd fst");
+        assert_eq!(step(&op, ZEROS, "id"), (1, 1, 4));
+        let never = "join . mapSeq (mapUnroll (\\x -> x)) . split 4 . fst";
+        assert_eq!(step(never, ZEROS, "id").2, 0);
     }
 
     #[test]

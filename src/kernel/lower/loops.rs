@@ -3,7 +3,6 @@
 //! host runs them, and their bodies are kernels.
 
 use super::dest::Dest;
-use super::leaf::Emit;
 use super::lowerer::Lowerer;
 use super::memory::Storage;
 use super::view::{Shape, Step, View, stop};
@@ -175,25 +174,5 @@ impl Lowerer {
             let (yes, no) = if *side { (body, vec![]) } else { (vec![], body) };
             vec![Stmt::Branch(c.clone(), yes, no)]
         })
-    }
-
-    /// `loopWhile` in a work-item.
-    pub fn item_while(&mut self, f: &Term, x: &View) -> Step<View> {
-        let shape = self.views.shape(&f.ty().cod)?;
-        let (p, body) = (f.args()[0].chain(), f.args()[1].chain());
-        let besides = x.snd()?;
-        let state = self.allocate(&shape, None)?;
-        self.store(&x.fst()?, &state.dest, &shape)?;
-        let arg = View::pair(state.view.clone(), besides);
-        self.begin();
-        let c = self.read(&p, &arg).and_then(|v| v.expr());
-        let head = self.end();
-        let c = c?;
-        self.begin();
-        let done = self.update(&body, &arg, &state.dest, &state.owned, &shape);
-        let block = self.end();
-        done?;
-        self.emit(Stmt::While(head, c, block))?;
-        Ok(state.view)
     }
 }

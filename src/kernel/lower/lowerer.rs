@@ -57,6 +57,7 @@ pub struct Mark {
     local_dims: Vec<u8>,
     in_warp: Option<InWarp>,
     workers: usize,
+    counters: usize,
 }
 
 /// The kernel under construction.
@@ -91,6 +92,8 @@ pub struct Building {
     pub in_warp: Option<InWarp>,
     /// Variables of the enclosing parallel maps, outermost first.
     pub workers: Vec<Var>,
+    /// Counters of the enclosing loops of a work-item, outermost first.
+    pub counters: Vec<Var>,
     /// Ids of the variables for work-items and work-groups.
     pub ids: [u32; 6],
     /// Ids of the variables for warp and lane.
@@ -767,9 +770,11 @@ impl Lowerer {
         let var = Var { id, name, lo: 0, hi: n - 1 };
         let mark = self.mark();
         self.begin();
+        self.kernel.counters.push(var.clone());
         let done = self.on_trial(Step::is_ok, |me| {
             me.looped(LoopKind::Seq, (&var, n), |me| body(me, &Index::from(var.clone())))
         });
+        self.kernel.counters.truncate(mark.counters);
         match done {
             Ok(()) => {
                 let body = self.end();
@@ -814,6 +819,7 @@ impl Lowerer {
             local_dims: self.kernel.local_dims.clone(),
             in_warp: self.kernel.in_warp.clone(),
             workers: self.kernel.workers.len(),
+            counters: self.kernel.counters.len(),
         }
     }
 
@@ -827,6 +833,7 @@ impl Lowerer {
         self.kernel.local_dims = mark.local_dims;
         self.kernel.in_warp = mark.in_warp;
         self.kernel.workers.truncate(mark.workers);
+        self.kernel.counters.truncate(mark.counters);
     }
 
     /// Statements of copies in vain after which no further loop is unrolled that may stay a loop: in deep nests, each level would try,

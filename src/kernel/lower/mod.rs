@@ -24,6 +24,7 @@ mod host_copies;
 mod in_place;
 mod interleave;
 mod irregular;
+mod item_while;
 mod known;
 mod lane_checks;
 mod leaf;

@@ -35,6 +35,15 @@ impl Part {
             Part::Pair(a, b) => a.is_new() && b.is_new(),
         }
     }
+
+    /// Whether a part of it is computed.
+    pub fn has_new(&self) -> bool {
+        match self {
+            Part::Updated => false,
+            Part::New => true,
+            Part::Pair(a, b) => a.has_new() || b.has_new(),
+        }
+    }
 }
 
 /// Returns the parts of the state of a loop whose step, from the pair of a state and an element, is this chain.

@@ -6,10 +6,10 @@
 
 use super::forward_copies::{buffers, names};
 use super::memory_reuse::block;
-use super::unchanged::Update;
 use super::{barrier, guards};
 use crate::kernel::analysis::overwrite::Touched;
 use crate::kernel::analysis::race;
+use crate::kernel::analysis::unchanged::Update;
 use crate::kernel::ir::{Block, BufferRole, Control, Kernel, Mem, Program, Stmt};
 use std::collections::BTreeSet;
 

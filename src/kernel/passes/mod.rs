@@ -16,6 +16,7 @@ mod forward_copies;
 mod guards;
 mod hoist_gathers;
 mod in_place;
+mod kept_steps;
 mod last_states;
 mod layout;
 mod licm;
@@ -29,7 +30,6 @@ mod passed_on;
 mod proved_checks;
 mod state_copies;
 mod stored_twice;
-mod unchanged;
 mod wide_accesses;
 
 pub use lifetimes::touched;
@@ -90,6 +90,7 @@ fn improve(k: &mut Kernel, bytes: usize, relaxed: bool, fresh: &mut Fresh) {
     licm::invariants(k, fresh);
     overlap::unroll(k, fresh);
     own_rows::unroll(k, bytes, fresh);
+    kept_steps::write_out(k, fresh);
     wide_accesses::widen(k, bytes, fresh);
     load_reuse::across_stages(k, fresh);
     cse::share(k, fresh);
