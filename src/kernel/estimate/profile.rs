@@ -17,6 +17,7 @@ use crate::kernel::ir::{
 use crate::lang::typed::ScalarOp;
 use indexmap::IndexSet;
 use num_integer::gcd;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -144,13 +145,15 @@ impl Streak {
     /// not count as touching the same, since a cache does not hold what lies between.
     pub fn distinct(&self, width: usize, loops: &[(i64, f64)], most: f64) -> f64 {
         let lanes = i64::try_from(width.max(1)).unwrap_or(1);
-        let all: BTreeSet<i64> =
+        let mut all: Vec<i64> =
             self.places.iter().flat_map(|p| (0..lanes).map(move |k| p + k)).collect();
+        all.sort_unstable();
+        all.dedup();
         let sum = real(self.places.len() * width.max(1));
         if self.step == 0 {
             return real(all.len()) / sum.max(1.0);
         }
-        let mut last: BTreeMap<i64, i64> = BTreeMap::new();
+        let mut last: FxHashMap<i64, i64> = FxHashMap::default();
         let mut different = 0.0;
         for place in all {
             different += match last.insert(place.rem_euclid(self.step), place) {
