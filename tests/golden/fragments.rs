@@ -208,8 +208,8 @@ fn products_under_a_condition_are_proved() {
     let [a, c] = [[64, 64], [64, 64]].map(|shape| array(&shape));
     let s = Ty::array(&Size::constant(1), &Ty::Scalar(ScalarType::I32));
     let inputs = [("A", a.clone()), ("B", a), ("C", c), ("s", s)];
-    let source = kernels(program, &[("n", 64), ("m", 64), ("k", 64)], &inputs, term).plan.source;
-    assert!(source.contains("mma"), "{source}");
+    let made = kernels(program, &[("n", 64), ("m", 64), ("k", 64)], &inputs, term);
+    assert!(made.plan.source.contains("mma"), "{}", made.plan.source);
 }
 
 #[test]

@@ -74,11 +74,10 @@ impl Lowerer {
     /// Returns the counter of the state that the condition compares with a bound.
     fn counter(&mut self, c: &Expr, state: &Storage) -> Step<Option<Counter>> {
         let Expr::Op(op, _, sides) = c else { return Ok(None) };
-        let (reg, bound) = match (op, sides.as_slice()) {
-            (ScalarOp::Lt, [Expr::Reg(reg), bound]) | (ScalarOp::Gt, [bound, Expr::Reg(reg)]) => {
-                (reg, bound)
-            }
-            _ => return Ok(None),
+        let ((ScalarOp::Lt, [Expr::Reg(reg), bound]) | (ScalarOp::Gt, [bound, Expr::Reg(reg)])) =
+            (op, sides.as_slice())
+        else {
+            return Ok(None);
         };
         if !is_component(&state.view, reg) {
             return Ok(None);

@@ -36,10 +36,11 @@ fn block(b: &mut Block) {
                 }
             }
         }
-        let (added, behind) = (first.len(), after.len());
-        b.splice(at + 1..at + 1, after);
+        let behind = at + 1;
+        let next = behind + first.len() + after.len();
+        b.splice(behind..behind, after);
         b.splice(at..at, first);
-        at += added + 1 + behind;
+        at = next;
     }
     remove_unused(b);
 }

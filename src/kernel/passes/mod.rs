@@ -28,6 +28,7 @@ mod overlap;
 mod own_rows;
 mod passed_on;
 mod proved_checks;
+mod rounds_ahead;
 mod state_copies;
 mod stored_twice;
 mod wide_accesses;
@@ -73,7 +74,7 @@ pub fn complete(k: &mut Kernel, device: &DeviceLimits, relaxed: bool, fresh: &mu
     memory_reuse::locals(k, sub_groups);
     barrier::insert(k, sub_groups);
     copy_propagation::registers(k);
-    improve(k, device.access_bytes, relaxed, fresh);
+    improve(k, device, relaxed, fresh);
 }
 
 /// Runs the passes that take what kernels share into account, after each kernel is complete.
@@ -81,22 +82,22 @@ pub fn end(program: &mut Program) {
     memory_reuse::temporaries(program);
 }
 
-/// Improves a complete kernel. Accesses become at most `bytes` wide. `relaxed` says that
-/// floating-point operations may be reassociated.
-fn improve(k: &mut Kernel, bytes: usize, relaxed: bool, fresh: &mut Fresh) {
+/// Improves a complete kernel. `relaxed` says that floating-point operations may be reassociated.
+fn improve(k: &mut Kernel, device: &DeviceLimits, relaxed: bool, fresh: &mut Fresh) {
     if relaxed {
         fma::sums(k);
     }
     licm::invariants(k, fresh);
     overlap::unroll(k, fresh);
-    own_rows::unroll(k, bytes, fresh);
+    let rounds = own_rows::unroll(k, device, fresh);
     kept_steps::write_out(k, fresh);
-    wide_accesses::widen(k, bytes, fresh);
+    wide_accesses::widen(k, device.access_bytes, fresh);
     load_reuse::across_stages(k, fresh);
     cse::share(k, fresh);
     hoist_gathers::once(k, fresh);
     copy_propagation::copies_of_registers(k);
     masked::reductions(k, relaxed);
+    rounds_ahead::load(k, &rounds, fresh);
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ fn loads(e: &Expr, found: &mut FxHashSet<Expr>) {
 }
 
 /// Gives the registers that a block declares other names.
-fn renamed(mut b: Block, fresh: &mut Fresh) -> Block {
+pub(super) fn renamed(mut b: Block, fresh: &mut Fresh) -> Block {
     let mut names = FxHashMap::default();
     for s in &mut b {
         if let Stmt::Decl(r, _) = s {

@@ -5,6 +5,7 @@ use crate::calculus::scalar::Lit;
 use crate::kernel::ir::index::{Atom, Guard, Index, Var};
 use crate::kernel::ir::walk::{Effects, Fresh};
 use crate::kernel::ir::{Block, ElemTy, Expr, Kernel, LoopKind, Mem, Reg, Scope, Stmt};
+use crate::kernel::options::DeviceLimits;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType::{Bool, I32};
 use proptest::prelude::*;
@@ -93,9 +94,10 @@ fn kernel(body: Block) -> Kernel {
 
 fn improved(body: Block) -> Block {
     let mut k = kernel(body);
+    let device = DeviceLimits { access_bytes: 16, compute_units: 0, ..DeviceLimits::default() };
     super::improve(
         &mut k,
-        16,
+        &device,
         false,
         &mut Fresh { next: 1000, first: 0, reserved: BTreeSet::new() },
     );
