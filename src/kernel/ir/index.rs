@@ -9,6 +9,7 @@ use super::terms::Terms;
 use super::{Check, Expr};
 use num_integer::gcd;
 use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ const UNBOUNDED: i128 = 1 << 62;
 const EXACT: u64 = 1 << 52;
 
 /// Most sums of an index and facts that a proof tries. A proof that succeeds tries few; with hundreds of facts there are millions.
-const MOST_SUMS: usize = 1 << 11;
+const MOST_SUMS: usize = 1 << 9;
 
 /// A loop variable or work-item number with its inclusive range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,7 +37,7 @@ pub struct Var {
 }
 
 /// An atom of a linear form.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Atom {
     /// A variable.
     Var(Var),
@@ -50,6 +51,40 @@ pub enum Atom {
     Max(Arc<Index>, Arc<Index>),
     /// A value computed by the program, such as an element of an index array.
     Data(Data),
+}
+
+impl Ord for Atom {
+    /// Compares atoms of different kinds by their kinds. Most parts that are equal are one part.
+    fn cmp(&self, other: &Self) -> Ordering {
+        fn shared(a: &Arc<Index>, b: &Arc<Index>) -> Ordering {
+            if Arc::ptr_eq(a, b) { Ordering::Equal } else { a.cmp(b) }
+        }
+        let kind = |a: &Atom| match a {
+            Atom::Var(_) => 0,
+            Atom::Div(..) => 1,
+            Atom::Mod(..) => 2,
+            Atom::Min(..) => 3,
+            Atom::Max(..) => 4,
+            Atom::Data(_) => 5,
+        };
+        match (self, other) {
+            (Atom::Var(a), Atom::Var(b)) => a.cmp(b),
+            (Atom::Div(a, k), Atom::Div(b, m)) | (Atom::Mod(a, k), Atom::Mod(b, m)) => {
+                shared(a, b).then(k.cmp(m))
+            }
+            (Atom::Min(a, c), Atom::Min(b, d)) | (Atom::Max(a, c), Atom::Max(b, d)) => {
+                shared(a, b).then_with(|| shared(c, d))
+            }
+            (Atom::Data(a), Atom::Data(b)) => a.cmp(b),
+            (a, b) => kind(a).cmp(&kind(b)),
+        }
+    }
+}
+
+impl PartialOrd for Atom {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// A value computed by the program, with its inclusive range. The range stays when passes move the value to a register,
