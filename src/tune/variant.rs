@@ -356,22 +356,19 @@ impl<'a> Pool<'a> {
         rest.into_iter().map(|(i, _)| i).collect()
     }
 
-    /// Draws candidates in rounds while their predictions become better. If no stages could be joined, the first round takes a
-    /// candidate of every skeleton, if there are not too many. Returns the variants, best prediction first.
+    /// Draws candidates in rounds while their predictions become better. The first round takes a candidate of every
+    /// skeleton, if there are not too many. Returns the variants, best prediction first.
     pub fn draw_rounds(&mut self, go_on: impl Fn() -> bool) -> Vec<Variant> {
         self.time_stages(&go_on);
         let mut joined = vec![];
         self.join(&mut joined, &go_on);
         let mut drawn: Vec<Variant> = joined.into_iter().map(|(_, v)| v).collect();
         drawn.sort_by(|a, b| a.predicted_us.total_cmp(&b.predicted_us));
-        // Whole candidates are rarely better than joined ones: one short round in vain is the last.
-        let (mut most, mut in_vain) = if drawn.is_empty() {
-            let skeletons: HashSet<&str> =
-                self.candidates.iter().map(|c| c.skeleton.as_str()).collect();
-            (skeletons.len().clamp(ROUND, FIRST_ROUND), 0)
-        } else {
-            (ROUND, IN_VAIN - 1)
-        };
+        let skeletons: HashSet<&str> =
+            self.candidates.iter().map(|c| c.skeleton.as_str()).collect();
+        let mut most = skeletons.len().clamp(ROUND, FIRST_ROUND);
+        // Whole candidates are rarely better than joined ones: the first round in vain is the last.
+        let mut in_vain = if drawn.is_empty() { 0 } else { IN_VAIN - 1 };
         self.most_written = MOST_WRITTEN;
         while in_vain < IN_VAIN && self.written < MOST_WRITTEN && go_on() {
             let best = |of: &[Variant]| of.first().map_or(f64::INFINITY, |v| v.predicted_us);

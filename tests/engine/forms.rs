@@ -254,9 +254,9 @@ fn factors_of_the_sums_of_groups_are_in_the_sums() {
 #[test]
 fn factorisations_of_a_batch_are_a_stage() {
     let text = "entry c [b][k] (A: [b][k][k]f32) : [b][k][k]f32 = map (\\X ->
-        let M = tabulate_2d k k (\\i j -> sum (map2 (*) X[i] X[j]))
-        in loop L = M for s < k do
-          tabulate_2d k k (\\i j -> if i > s then L[i, j] - L[i, s] / L[s, s] * L[s, j] else L[i, j])) A";
+        let L = loop L = X for s < k do
+          tabulate_2d k k (\\i j -> if i > s then L[i, j] - L[i, s] / L[s, s] * L[s, j] else L[i, j])
+        in map (\\r -> map (/ sum r) r) L) A";
     let stages = |k| {
         let forms = forms(text, &[("b", 1000), ("k", k)]);
         let outer =

@@ -1,65 +1,128 @@
 //! Hoists loop-invariant reductions: a reduction or scan inside a pattern's function that does not depend on
-//! the function's variables is computed once, in front of the program.
+//! the function's variables is computed once, in front of the program, or where the last name that it depends on is bound.
 //!
 //! Only expressions that cost work move. Views of inputs stay where they are, because `cross` is found by
-//! constants in place. Nothing moves out of a branch, or out of a low-level map, whose place the program
-//! itself has chosen.
+//! constants in place. Nothing moves out of a branch or of a loop's body, which may not run, or out of a low-level map, whose
+//! place the program itself has chosen. Reductions that depend on the elements of an outer map are moved by [`super::invariant`].
 
-use super::core::{Ex, Kind, Lambda, Layout, Var};
+use super::core::{Ex, Kind, Layout, Var, Vars};
 use crate::lang::typed::{Prim, ScanKind};
 
-/// Returns the program with its invariant reductions in front.
-pub(super) fn hoist(body: Ex, fresh: &mut dyn FnMut() -> Var) -> Ex {
-    let mut moved = vec![];
-    let mut body = body;
-    walk(&mut body, false, &mut moved, fresh);
-    for (v, e) in moved.into_iter().rev() {
-        let layout = Layout::Var(v, e.ty.clone());
-        body = body.bound(layout, e);
-    }
+/// Returns the program with its invariant reductions in front of the maps that they stand in.
+pub(super) fn hoist(mut body: Ex, fresh: &mut dyn FnMut() -> Var) -> Ex {
+    region(&mut body, fresh);
     body
 }
 
-fn walk(e: &mut Ex, inside: bool, moved: &mut Vec<(Var, Ex)>, fresh: &mut dyn FnMut() -> Var) {
-    if inside && reduces(&e.kind) && e.free().is_empty() {
-        let known = moved.iter().find(|(_, m)| m.kind == e.kind).map(|(v, _)| *v);
-        let v = known.unwrap_or_else(|| {
-            let v = fresh();
-            moved.push((v, e.clone()));
-            v
-        });
-        e.kind = Kind::Var(v);
-        return;
+/// Hoists within the program, a branch, or the body of a loop.
+fn region(body: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
+    let mut region = Region { scopes: vec![Scope::default()], inner: Vars::new(), fresh };
+    region.walk(body, false);
+    region.close(body);
+}
+
+/// What follows the binding of names.
+#[derive(Default)]
+struct Scope {
+    /// The names.
+    bound: Vars,
+    /// The reductions that are computed at its beginning.
+    moved: Vec<(Var, Ex)>,
+}
+
+struct Region<'f> {
+    /// The scopes around the place of the walk, outside the functions of patterns. The first one is the whole region.
+    scopes: Vec<Scope>,
+    /// Names that functions of patterns bind.
+    inner: Vars,
+    fresh: &'f mut dyn FnMut() -> Var,
+}
+
+impl Region<'_> {
+    /// Ends the innermost scope, which is this expression.
+    fn close(&mut self, body: &mut Ex) {
+        for (v, e) in self.scopes.pop().unwrap_or_default().moved.into_iter().rev() {
+            let layout = Layout::Var(v, e.ty.clone());
+            let unit = Ex::new(Kind::Unit, body.ty.clone(), body.span);
+            *body = std::mem::replace(body, unit).bound(layout, e);
+        }
     }
-    let mut lambda =
-        |f: &mut Lambda, moved: &mut Vec<(Var, Ex)>| walk(&mut f.body, true, moved, fresh);
-    match &mut e.kind {
-        Kind::Unit
-        | Kind::Var(_)
-        | Kind::Input(_)
-        | Kind::ScalarInput(..)
-        | Kind::Lit(_)
-        | Kind::Size(_) => {}
-        Kind::Map(Prim::Map, f, args) => {
-            lambda(f, moved);
-            args.iter_mut().for_each(|a| walk(a, inside, moved, fresh));
+
+    /// Returns the name of a reduction that is computed outside the functions around it.
+    fn name(&mut self, e: &Ex) -> Option<Var> {
+        let free = e.free();
+        if !free.is_disjoint(&self.inner) {
+            return None;
         }
-        // The program itself chose where the function of a low-level pattern runs.
-        Kind::Map(_, _, args) => args.iter_mut().for_each(|a| walk(a, inside, moved, fresh)),
-        Kind::Prim(_, _, _, args) => args.iter_mut().for_each(|a| walk(a, inside, moved, fresh)),
-        Kind::Pair(a, b) | Kind::Index(a, b) | Kind::Let(_, a, b) => {
-            walk(a, inside, moved, fresh);
-            walk(b, inside, moved, fresh);
+        let all = self.scopes.iter().flat_map(|s| &s.moved);
+        if let Some((v, _)) = all.into_iter().find(|(_, m)| m.kind == e.kind) {
+            return Some(*v);
         }
-        Kind::Proj(a, _) => walk(a, inside, moved, fresh),
-        Kind::Op(_, es) => es.iter_mut().for_each(|x| walk(x, inside, moved, fresh)),
-        // A branch may not be taken, and the body of a loop may not run.
-        Kind::If(c, _, _) => walk(c, inside, moved, fresh),
-        Kind::For(init, bound, ..) => {
-            walk(init, inside, moved, fresh);
-            walk(bound, inside, moved, fresh);
+        let at = self.scopes.iter().rposition(|s| !free.is_disjoint(&s.bound)).unwrap_or(0);
+        let v = (self.fresh)();
+        self.scopes[at].moved.push((v, e.clone()));
+        Some(v)
+    }
+
+    /// `inside` says whether the place is in the function of a pattern.
+    fn walk(&mut self, e: &mut Ex, inside: bool) {
+        if inside
+            && reduces(&e.kind)
+            && let Some(v) = self.name(e)
+        {
+            e.kind = Kind::Var(v);
+            return;
         }
-        Kind::While(init, ..) => walk(init, inside, moved, fresh),
+        let names = |p: &Layout| p.vars().into_iter().map(|(v, _)| v).collect::<Vars>();
+        match &mut e.kind {
+            Kind::Unit
+            | Kind::Var(_)
+            | Kind::Input(_)
+            | Kind::ScalarInput(..)
+            | Kind::Lit(_)
+            | Kind::Size(_) => {}
+            Kind::Map(Prim::Map, f, args) => {
+                self.inner.extend(f.params.iter().flat_map(names));
+                self.walk(&mut f.body, true);
+                args.iter_mut().for_each(|a| self.walk(a, inside));
+            }
+            // The program itself chose where the function of a low-level pattern runs.
+            Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => {
+                args.iter_mut().for_each(|a| self.walk(a, inside));
+            }
+            Kind::Let(p, value, body) => {
+                self.walk(value, inside);
+                if inside {
+                    self.inner.extend(names(p));
+                    self.walk(body, inside);
+                } else {
+                    self.scopes.push(Scope { bound: names(p), moved: vec![] });
+                    self.walk(body, inside);
+                    self.close(body);
+                }
+            }
+            Kind::Pair(a, b) | Kind::Index(a, b) => {
+                self.walk(a, inside);
+                self.walk(b, inside);
+            }
+            Kind::Proj(a, _) => self.walk(a, inside),
+            Kind::Op(_, es) => es.iter_mut().for_each(|x| self.walk(x, inside)),
+            Kind::If(c, yes, no) => {
+                self.walk(c, inside);
+                region(yes, self.fresh);
+                region(no, self.fresh);
+            }
+            Kind::For(init, bound, _, _, body) => {
+                self.walk(init, inside);
+                self.walk(bound, inside);
+                region(body, self.fresh);
+            }
+            Kind::While(init, _, condition, body) => {
+                self.walk(init, inside);
+                region(condition, self.fresh);
+                region(body, self.fresh);
+            }
+        }
     }
 }
 

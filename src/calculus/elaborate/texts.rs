@@ -1171,3 +1171,23 @@ fn scalars_of_rows_have_arrays() {
     assert_eq!(stored(40, "map (\\r -> let s = sum r * 2 in map (* s) r) X"), 0);
     assert_eq!(stored(40, "map2 (\\a r -> map (* a) r) w X"), 0);
 }
+
+/// A reduction of an array that has a name is computed once, not for each element.
+#[test]
+fn reductions_of_named_arrays_are_computed_once() {
+    let minus = "map {Sub(_2, _1)} . distl . fork (reduce {Min(_1, _2)} {inf}) id";
+    let text = |body: &str| term(&format!("entry f [n] (ps: [n]f32) : [n]f32 = {body}"));
+    let each = "map (\\x -> x - minimum xs) xs";
+    assert_eq!(
+        text(&format!("let xs = map abs ps in {each}")),
+        format!("{minus} . map {{Abs(_)}} . ps")
+    );
+    // In the body of a loop, which may not run, and on a side of a choice.
+    let looped = text(&format!("loop xs = ps for i < 3 do {each}"));
+    assert!(looped.contains(minus), "{looped}");
+    let chosen = text(&format!("let xs = map abs ps in if ps[0] > 0 then {each} else xs"));
+    assert!(chosen.contains(minus), "{chosen}");
+    // The sum depends on the element.
+    let own = text("let xs = map abs ps in map (\\x -> sum (map (* x) xs)) xs");
+    assert!(own.starts_with("map ("), "{own}");
+}

@@ -50,7 +50,7 @@ fn attributes_keep_their_place() {
 fn names_of_loops_that_are_their_own_values_stay() {
     for init in ["A, P = sqrt A, k", "P, A = sqrt A, k = n", "A, P, k"] {
         let text = format!(
-            "def f (A: f32) (P: f32) (k: i64) (n: i64) =\n  loop ({init}) while k > 0 do (A, P, k - 1)\n"
+            "def f (A: f32) (P: f32) (k: i64) (n: i64) = loop ({init}) while k > 0 do (A, P, k - 1)\n"
         );
         assert_eq!(formatted(&text), text);
     }
