@@ -119,7 +119,9 @@ impl Mover<'_> {
 
     fn expr(&mut self, e: &Expr) -> Expr {
         let (fixed, weight) = self.look(e);
-        if !(fixed && weight.worth && weight.heavy) {
+        // What depends on nothing is left to the driver's compiler.
+        let stays = self.sometimes && is_constant(e);
+        if stays || !(fixed && weight.worth && weight.heavy) {
             if weight.heavy {
                 // A part that is evaluated only sometimes stays where it is.
                 return rebuilt(e, &mut |e, lazy| if lazy { e.clone() } else { self.expr(e) });
@@ -182,4 +184,11 @@ impl Mover<'_> {
         let shared = self.whole.written.contains(&m) && !matches!(m, Mem::Private(_));
         !(self.effects.stored.contains(&m) || shared && self.effects.meets)
     }
+}
+
+/// Whether an expression consists of literals and operations alone.
+fn is_constant(e: &Expr) -> bool {
+    let mut constant = true;
+    e.visit(&mut |e| constant &= matches!(e, Expr::Lit(_) | Expr::Op(..)));
+    constant
 }

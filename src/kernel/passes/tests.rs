@@ -326,6 +326,32 @@ fn parts_of_a_split_loop_take_the_initial_value_once() {
 }
 
 #[test]
+fn dear_values_leave_conditions_of_long_loops() {
+    // In each of so many steps, a value is computed if the input says so.
+    let moved = |steps: i64, value: Expr| {
+        let asked = op(ScalarOp::Lt, load(INPUT, &at(0)), int(0));
+        let side = vec![Stmt::Store(OUT, at(0), value)];
+        let mut k = kernel(vec![
+            decl(2, load(INPUT, &Index::from(5))),
+            repeat(0, &Index::from(steps), vec![Stmt::Branch(asked, side, vec![])]),
+        ]);
+        let mut fresh = Fresh { next: 1000, first: 0, reserved: BTreeSet::new() };
+        super::licm::invariants(&mut k, &mut fresh);
+        k.body.len() > 2
+    };
+    let root = |x: Expr| Expr::Op(ScalarOp::Sqrt, INT, vec![x]);
+    let two = || Expr::Reg(reg(2));
+    assert!(moved(8, root(two())));
+    // The loop is short, the value is no dear one, depends on nothing or on the step, is loaded, or cannot always be computed.
+    assert!(!moved(4, root(two())));
+    assert!(!moved(8, add(two(), int(1))));
+    assert!(!moved(8, root(int(2))));
+    assert!(!moved(8, root(Expr::Index(at(0), I32))));
+    assert!(!moved(8, root(load(INPUT, &Index::from(7)))));
+    assert!(!moved(8, op(ScalarOp::Div, int(7), two())));
+}
+
+#[test]
 fn gathers_are_made_once() {
     // The lanes are three apart, so that they are no vector in memory.
     let gather =
