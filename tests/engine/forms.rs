@@ -253,15 +253,8 @@ fn factors_of_the_sums_of_groups_are_in_the_sums() {
 
 #[test]
 fn factorisations_of_a_batch_are_a_stage() {
-    let text = "entry c [b][k] (A: [b][k][k]f32) : [b][k][k]f32 = map (\\X ->
-        let L = loop L = X for s < k do
-          tabulate_2d k k (\\i j -> if i > s then L[i, j] - L[i, s] / L[s, s] * L[s, j] else L[i, j])
-        in map (map sqrt) L) A";
-    let alone = |k| {
-        let is_loop = |g: &Term| g.to_string().starts_with("map (foldSeq");
-        forms(text, &[("b", 1000), ("k", k)]).iter().any(|f| f.chain().iter().any(is_loop))
-    };
+    let text = include_str!("../total/ridge_of_batch.pat");
+    let forms = |n| forms(text, &[("batch", 1000), ("m", 32), ("n", n)]).len();
     // A work-item holds a small matrix in registers.
-    assert!(!alone(4));
-    assert!(alone(16));
+    assert!(forms(16) > forms(4));
 }
