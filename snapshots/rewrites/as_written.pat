@@ -19,9 +19,11 @@ entry low [n] (xs: [n]f32) : [n / 128]f32 =
 -- |     const int g0 = get_group_id(0);
 -- |     const int l0 = get_local_id(0);
 -- |     float t7 = 0.0f;
--- |     const float2 t11 = ((global const float2*)xs)[64 * g0 + l0];
--- |     t7 = t7 + fabs(t11.s0);
--- |     t7 = t7 + fabs(t11.s1);
+-- |     const float2 t13 = ((global const float2*)xs)[64 * g0 + l0];
+-- |     const float t11 = t13.s0;
+-- |     const float t12 = t13.s1;
+-- |     t7 = t7 + fabs(t11);
+-- |     t7 = t7 + fabs(t12);
 -- |     tile6[l0] = t7;
 -- |     float t9 = 0.0f;
 -- |     barrier(CLK_LOCAL_MEM_FENCE);
