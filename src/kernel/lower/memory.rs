@@ -46,8 +46,9 @@ impl Lowerer {
         };
         // Unrolled loops around the allocation keep all copies alive at the same time.
         let scalars = shape.scalars().saturating_mul(self.copies);
-        // An array of one element has no index that could vary.
-        let small = shape.longest() <= 1
+        // An array of one scalar has no index that could vary.
+        let single = shape.components().iter().all(|(t, n)| t.width == 1 && *n == 1);
+        let small = single
             || (scalars <= i64::try_from(self.options.private_elements).unwrap_or(0)
                 && shape.longest() <= i64::try_from(self.options.unroll).unwrap_or(0));
         let mut space = space.unwrap_or(default);
