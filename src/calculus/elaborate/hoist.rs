@@ -1,5 +1,6 @@
-//! Hoists loop-invariant reductions: a reduction or scan inside a pattern's function that does not depend on
-//! the function's variables is computed once, in front of the program, or where the last name that it depends on is bound.
+//! Hoists loop-invariant reductions: a reduction, a scan, a sort or a loop through an array inside a pattern's function, that does
+//! not depend on the function's variables, is computed once, in front of the program, or where the last name that it depends on
+//! is bound.
 //!
 //! Only expressions that cost work move. Views of inputs stay where they are, because `cross` is found by
 //! constants in place. Nothing moves out of a branch or of a loop's body, which may not run, or out of a low-level map, whose
@@ -16,7 +17,9 @@ pub(super) fn hoist(mut body: Ex, fresh: &mut dyn FnMut() -> Var) -> Ex {
 
 /// Hoists within the program, a branch, or the body of a loop.
 fn region(body: &mut Ex, fresh: &mut dyn FnMut() -> Var) {
-    let mut region = Region { scopes: vec![Scope::default()], inner: Vars::new(), fresh };
+    let scopes = vec![Scope::default()];
+    let mut region =
+        Region { scopes, inner: Vars::new(), lets: vec![], derived: Vars::new(), fresh };
     region.walk(body, false);
     region.close(body);
 }
@@ -35,6 +38,9 @@ struct Region<'f> {
     scopes: Vec<Scope>,
     /// Names that functions of patterns bind.
     inner: Vars,
+    /// The `let`s in these functions whose values do not depend on the elements of a pattern, and their names.
+    lets: Vec<(Layout, Ex)>,
+    derived: Vars,
     fresh: &'f mut dyn FnMut() -> Var,
 }
 
@@ -48,26 +54,32 @@ impl Region<'_> {
         }
     }
 
-    /// Returns the name of a reduction that is computed outside the functions around it.
+    /// Returns the name of a value that is computed outside the functions around it, with the `let`s that it needs.
     fn name(&mut self, e: &Ex) -> Option<Var> {
-        let free = e.free();
-        if !free.is_disjoint(&self.inner) {
-            return None;
-        }
         let all = self.scopes.iter().flat_map(|s| &s.moved);
         if let Some((v, _)) = all.into_iter().find(|(_, m)| m.kind == e.kind) {
             return Some(*v);
         }
+        if !self.is_fixed(e) {
+            return None;
+        }
+        let e = e.clone().behind(self.lets.iter(), self.fresh);
+        let free = e.free();
         let at = self.scopes.iter().rposition(|s| !free.is_disjoint(&s.bound)).unwrap_or(0);
         let v = (self.fresh)();
-        self.scopes[at].moved.push((v, e.clone()));
+        self.scopes[at].moved.push((v, e));
         Some(v)
+    }
+
+    /// Whether a value does not depend on the elements of a pattern.
+    fn is_fixed(&self, e: &Ex) -> bool {
+        e.free().intersection(&self.inner).all(|v| self.derived.contains(v))
     }
 
     /// `inside` says whether the place is in the function of a pattern.
     fn walk(&mut self, e: &mut Ex, inside: bool) {
         if inside
-            && reduces(&e.kind)
+            && works(e)
             && let Some(v) = self.name(e)
         {
             e.kind = Kind::Var(v);
@@ -75,12 +87,6 @@ impl Region<'_> {
         }
         let names = |p: &Layout| p.vars().into_iter().map(|(v, _)| v).collect::<Vars>();
         match &mut e.kind {
-            Kind::Unit
-            | Kind::Var(_)
-            | Kind::Input(_)
-            | Kind::ScalarInput(..)
-            | Kind::Lit(_)
-            | Kind::Size(_) => {}
             Kind::Map(Prim::Map, f, args) => {
                 self.inner.extend(f.params.iter().flat_map(names));
                 self.walk(&mut f.body, true);
@@ -93,6 +99,10 @@ impl Region<'_> {
             Kind::Let(p, value, body) => {
                 self.walk(value, inside);
                 if inside {
+                    if self.is_fixed(value) {
+                        self.derived.extend(names(p));
+                        self.lets.push((p.clone(), (**value).clone()));
+                    }
                     self.inner.extend(names(p));
                     self.walk(body, inside);
                 } else {
@@ -101,12 +111,6 @@ impl Region<'_> {
                     self.close(body);
                 }
             }
-            Kind::Pair(a, b) | Kind::Index(a, b) => {
-                self.walk(a, inside);
-                self.walk(b, inside);
-            }
-            Kind::Proj(a, _) => self.walk(a, inside),
-            Kind::Op(_, es) => es.iter_mut().for_each(|x| self.walk(x, inside)),
             Kind::If(c, yes, no) => {
                 self.walk(c, inside);
                 region(yes, self.fresh);
@@ -122,8 +126,25 @@ impl Region<'_> {
                 region(condition, self.fresh);
                 region(body, self.fresh);
             }
+            _ => e.parts_mut().into_iter().for_each(|part| self.walk(part, inside)),
         }
     }
+}
+
+/// Whether an expression does work that is worth a place of its own: it goes through an array.
+fn works(e: &Ex) -> bool {
+    match &e.kind {
+        Kind::Prim(
+            Prim::ReduceSeq | Prim::Scan(ScanKind::Seq) | Prim::CountingSort | Prim::Scatter,
+            ..,
+        ) => true,
+        Kind::For(..) => has_array(e),
+        kind => reduces(kind),
+    }
+}
+
+fn has_array(e: &Ex) -> bool {
+    e.ty.has_array() || e.parts().iter().any(|(_, part)| has_array(part))
 }
 
 /// Whether an expression of this kind is a reduction or a scan.

@@ -1187,6 +1187,13 @@ fn reductions_of_named_arrays_are_computed_once() {
     assert!(looped.contains(minus), "{looped}");
     let chosen = text(&format!("let xs = map abs ps in if ps[0] > 0 then {each} else xs"));
     assert!(chosen.contains(minus), "{chosen}");
+    // A sort, and a loop that is no reduction.
+    let median = "entry f [n] (ps: [n]f32) : [n]f32 = map (\\x -> x - (sort ps)[n / 2]) ps";
+    let median = term_at(100_000, median);
+    let (each, once) = median.split_once(" . distl . ").expect("a value for each element");
+    assert!(!each.contains("countingsort") && once.contains("countingsort"), "{median}");
+    let last = text("map (\\x -> x - (loop m = 1 for p in ps do min m (p * m))) ps");
+    assert!(last.starts_with("map {Sub(_2, _1)} . distl . fork (reduce(seq)"), "{last}");
     // The sum depends on the element.
     let own = text("let xs = map abs ps in map (\\x -> sum (map (* x) xs)) xs");
     assert!(own.starts_with("map ("), "{own}");

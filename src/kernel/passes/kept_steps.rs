@@ -5,10 +5,11 @@
 //! the first one: the loads of all steps are under way at the same time. What only one side of a choice needs is computed on that
 //! side.
 
-use crate::kernel::ir::index::{Index, Var};
-use crate::kernel::ir::walk::{Effects, Fresh, changed, statements, with_var};
-use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Reg, Stmt};
-use rustc_hash::{FxHashMap, FxHashSet};
+use super::overlap::written_out;
+use crate::kernel::ir::index::Var;
+use crate::kernel::ir::walk::{Effects, Fresh, changed, statements};
+use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Stmt};
+use rustc_hash::FxHashSet;
 
 /// Steps that are written out.
 const STEPS: i64 = 4;
@@ -52,30 +53,16 @@ fn several_steps(s: &Stmt, written: &FxHashSet<Mem>, fresh: &mut Fresh) -> Optio
     if length > STATEMENTS {
         return None;
     }
-    let counter = Var { lo: 0, hi: rounds - 1, ..var.clone() };
-    let (mut all, mut rest) = (vec![], vec![]);
-    for step in 0..STEPS {
-        let mut copy = body.clone();
-        let number = Index::from(counter.clone()).times(STEPS).plus(first + step);
-        with_var(&mut copy, var.id, &number);
-        if step > 0 {
-            rename(&mut copy, fresh);
-        }
-        for (i, s) in copy.into_iter().enumerate() {
-            if ahead.contains(&i) { all.push(s) } else { rest.push(s) }
-        }
+    let (each, mut out) = (body.len(), vec![]);
+    let rest = written_out(var, (first, end), STEPS, body, fresh, &mut out);
+    for s in &mut out {
+        let all = s.blocks_mut().into_iter().next()?;
+        let numbered = std::mem::take(all).into_iter().enumerate();
+        let (front, steps): (Vec<_>, Vec<_>) =
+            numbered.partition(|(i, _)| ahead.contains(&(i % each)));
+        all.extend(front.into_iter().chain(steps).map(|(_, s)| s));
     }
-    all.append(&mut rest);
-    let of = |var: Var, (lo, hi): (i64, i64), body| {
-        let (lo, hi) = (Index::from(lo), Index::from(hi));
-        Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body }
-    };
-    let mut out = vec![of(counter, (0, rounds), all)];
-    let done = first + rounds * STEPS;
-    if done < end {
-        rename(&mut body, fresh);
-        out.push(of(var.clone(), (done, end), body));
-    }
+    out.extend(rest);
     Some(out)
 }
 
@@ -227,35 +214,12 @@ fn needed_by_side(body: &Block, at: usize, second: bool) -> Option<Vec<usize>> {
     (!moved.is_empty()).then_some(moved)
 }
 
-/// Gives the registers that a block and those inside it declare other names.
-fn rename(b: &mut Block, fresh: &mut Fresh) {
-    fn each(b: &mut Block, f: &mut dyn FnMut(&mut Stmt)) {
-        for s in b {
-            f(s);
-            s.blocks_mut().into_iter().for_each(|b| each(b, f));
-        }
-    }
-    let mut names: FxHashMap<u32, Reg> = FxHashMap::default();
-    each(b, &mut |s| {
-        if let Stmt::Decl(r, _) = s {
-            let new = fresh.reg(r.ty);
-            names.insert(std::mem::replace(r, new.clone()).id, new);
-        }
-    });
-    let name = |r: &Reg| names.get(&r.id).unwrap_or(r).clone();
-    each(b, &mut |s| {
-        s.map_regs(&name);
-        if let Some(r) = s.assigned_mut() {
-            *r = name(r);
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::calculus::scalar::Lit;
-    use crate::kernel::ir::ElemTy;
+    use crate::kernel::ir::index::Index;
+    use crate::kernel::ir::{ElemTy, Reg};
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType::{Bool, F32};
     use std::collections::BTreeSet;

@@ -51,8 +51,7 @@ fn unrolled(s: Stmt, fresh: &mut Fresh, out: &mut Block) {
     }
 }
 
-/// Writes out so many steps of a loop at a time, in which every statement declares or sets a register or stores. Returns
-/// the loop over the steps that are left.
+/// Writes out so many steps of a loop at a time, one after the other. Returns the loop over the steps that are left.
 pub(super) fn written_out(
     var: &Var,
     (first, end): (i64, i64),
@@ -135,22 +134,28 @@ fn loads(e: &Expr, found: &mut FxHashSet<Expr>) {
     });
 }
 
-/// Gives the registers that a block declares other names.
+/// Gives the registers that a block and those inside it declare other names.
 pub(super) fn renamed(mut b: Block, fresh: &mut Fresh) -> Block {
-    let mut names = FxHashMap::default();
-    for s in &mut b {
+    fn each(b: &mut Block, f: &mut dyn FnMut(&mut Stmt)) {
+        for s in b {
+            f(s);
+            s.blocks_mut().into_iter().for_each(|b| each(b, f));
+        }
+    }
+    let mut names: FxHashMap<u32, Reg> = FxHashMap::default();
+    each(&mut b, &mut |s| {
         if let Stmt::Decl(r, _) = s {
             let new = fresh.reg(r.ty);
             names.insert(std::mem::replace(r, new.clone()).id, new);
         }
-    }
+    });
     let name = |r: &Reg| names.get(&r.id).unwrap_or(r).clone();
-    for s in &mut b {
+    each(&mut b, &mut |s| {
         s.map_regs(&name);
-        if let Stmt::Set(r, _) = s {
+        if let Some(r) = s.assigned_mut() {
             *r = name(r);
         }
-    }
+    });
     b
 }
 
