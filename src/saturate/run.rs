@@ -268,24 +268,41 @@ pub fn saturate(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Satu
 /// # Errors
 /// Those of [`saturate`].
 pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
-    let all = run(EGraph::default(), forms, false, rules, limits)?;
-    if all.report.stop_reason != StopReason::NodeLimit || forms.len() == 1 {
+    let start = Instant::now();
+    let mut out = saturated_apart(forms, rules, limits)?;
+    out.report.ms = ms(start.elapsed());
+    Ok(out)
+}
+
+/// The share of the limit on nodes that most programs need. A form that needs more by itself often has no end.
+const USUAL: usize = 4;
+
+fn saturated_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
+    let saturate =
+        |forms: &[Term], limits: &Limits| run(EGraph::default(), forms, false, rules, limits);
+    let saturates = |report: &Report| report.stop_reason == StopReason::Saturated;
+    if forms.len() == 1 {
+        return saturate(forms, limits);
+    }
+    let usual = Limits { nodes: limits.nodes / USUAL, ..limits.clone() };
+    let all = saturate(forms, &usual)?;
+    if all.report.stop_reason != StopReason::NodeLimit {
         return Ok(all);
     }
-    let saturates = |s: &Saturated| s.report.stop_reason == StopReason::Saturated;
-    let first = run(EGraph::default(), &forms[..1], false, rules, limits)?;
-    if !saturates(&first) {
-        return Ok(all);
+    drop(all);
+    let first = saturate(&forms[..1], limits)?;
+    if !saturates(&first.report) {
+        return saturate(forms, limits);
     }
+    let alone = |form: &Term| saturate(std::slice::from_ref(form), &usual).map(|s| s.report);
     let mut others: Vec<(usize, usize)> = vec![];
-    let half = Limits { nodes: limits.nodes / 2, ..limits.clone() };
-    for (i, form) in forms.iter().enumerate().skip(1) {
-        let alone = run(EGraph::default(), std::slice::from_ref(form), false, rules, &half)?;
-        others.extend(saturates(&alone).then_some((alone.report.nodes, i)));
+    for (i, report) in on_all_cores(&forms[1..], alone).into_iter().enumerate() {
+        let report = report?;
+        others.extend(saturates(&report).then_some((report.nodes, i + 1)));
     }
     others.sort_unstable();
     // Forms share nodes, so they may take less together; but what the rules show of one form may also lead to more nodes of another.
-    let mut tried = forms.len();
+    let mut tried = 0;
     for most in [usize::MAX, limits.nodes, limits.nodes / 2] {
         let mut nodes = first.report.nodes;
         let small = others.iter().take_while(|(more, _)| {
@@ -299,8 +316,8 @@ pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Resul
         }
         tried = chosen.len();
         let chosen: Vec<Term> = chosen.into_iter().map(|i| forms[i].clone()).collect();
-        let some = run(EGraph::default(), &chosen, false, rules, limits)?;
-        if saturates(&some) {
+        let some = saturate(&chosen, limits)?;
+        if saturates(&some.report) {
             return Ok(some);
         }
     }

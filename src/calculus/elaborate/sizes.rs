@@ -114,15 +114,20 @@ impl<'a> Sizes<'a> {
             }
         }
         let rest = divided(poly, &common, content);
-        // A symbol stands for a natural number: factors that are negative stay together.
+        // A symbol stands for a natural number: of two negative factors, both get the other sign.
         let exists = |part: &Poly| self.value(part, span).is_ok();
-        let factors = rest.linear_factor().filter(|(v, rest)| exists(v) && exists(rest));
+        let factors = rest.linear_factor().and_then(|(factor, other)| {
+            let signs = [(factor.neg(), other.neg()), (factor, other)];
+            signs.into_iter().rev().find(|(factor, other)| exists(factor) && exists(other))
+        });
         if let Some((factor, other)) = factors {
             return Ok(out.mul(&self.size(&factor, span)?).mul(&self.size(&other, span)?));
         }
         if rest.as_constant() != Some(1) {
-            let name = rest.to_string();
             let value = self.value(&rest, span)?;
+            // Of `n - m` and `m - n`, both 0, only one is a symbol, for the sign of a factor is then not known.
+            let rest = if value == 0 { rest.neg().min(rest) } else { rest };
+            let name = rest.to_string();
             self.env.insert(Sym::Dim(name.as_str().into()), value);
             out = out.mul(&Size::dim(&name));
         }
