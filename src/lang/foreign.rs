@@ -94,6 +94,14 @@ const FOREIGN: &[(&[&str], &str)] = &[
         &["switch", "case", "match"],
         "there are no alternatives of a type; write `if c then a else b`",
     ),
+    (
+        &["scatter_2d", "scatter_3d"],
+        "scatter the elements of the whole in a row: `split m (scatter (flatten A) (map2 (\\i j -> m * i + j) is js) xs)`",
+    ),
+    (
+        &["reduce_by_index_2d", "hist_2d", "histogram2d", "histogram_2d", "hist2d"],
+        "count the elements of the whole in a row: `split m (histogram (+) 0 (n * m) (map2 (\\i j -> m * i + j) is js) xs)`",
+    ),
     (&["jvp", "vjp", "grad"], "there are no derivatives"),
     (
         &["to_bits", "from_bits"],

@@ -269,7 +269,7 @@ pub fn number(text: &str) -> Result<(Number, Option<ScalarType>), String> {
     let suffix = suffix.filter(|t| !hex || t.is_integer());
     let body = suffix.map_or(plain.as_str(), |t| &plain[..plain.len() - t.name().len()]);
     if suffix == Some(ScalarType::Bool) {
-        return Err(format!("`{text}` is not a number"));
+        return Err(no_number(text));
     }
     let large = || format!("the number `{text}` is too large");
     let radix = if hex {
@@ -282,13 +282,13 @@ pub fn number(text: &str) -> Result<(Number, Option<ScalarType>), String> {
     if radix != 10 {
         let digits = &body[2..];
         if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
-            return Err(format!("`{text}` is not a number"));
+            return Err(no_number(text));
         }
         let value = i128::from_str_radix(digits, radix).map_err(|_| large())?;
         return Ok((Number::Int(value), suffix));
     }
     if body.contains(['.', 'e', 'E']) {
-        let value: f64 = body.parse().map_err(|_| format!("`{text}` is not a number"))?;
+        let value: f64 = body.parse().map_err(|_| no_number(text))?;
         if suffix.is_some_and(|t| !t.is_float()) {
             return Err(format!("`{text}` has a point but an integer suffix"));
         }
@@ -298,10 +298,25 @@ pub fn number(text: &str) -> Result<(Number, Option<ScalarType>), String> {
         return Ok((Number::Float(value), suffix));
     }
     if body.is_empty() || !body.chars().all(|c| c.is_ascii_digit()) {
-        return Err(format!("`{text}` is not a number"));
+        return Err(no_number(text));
     }
     let value: i128 = body.parse().map_err(|_| large())?;
     Ok((Number::Int(value), suffix))
+}
+
+/// Returns the message for a token that begins like a number.
+fn no_number(text: &str) -> String {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let ty = match &text[number.len()..] {
+        "u" | "U" => "u32",
+        "l" | "L" => "i64",
+        "ul" | "UL" => "u64",
+        "f" | "F" => "f32",
+        "d" | "D" => "f64",
+        "h" | "H" => "f16",
+        _ => return format!("`{text}` is not a number"),
+    };
+    format!("`{text}` is not a number; the suffix is a type: `{number}{ty}`")
 }
 
 #[cfg(test)]

@@ -106,7 +106,8 @@ impl Size {
         }
         let variables = self.variables();
         variables.iter().find_map(|v| {
-            let others: Vec<&str> = variables.iter().filter(|w| *w != v).map(String::as_str).collect();
+            let others: Vec<&str> =
+                variables.iter().filter(|w| *w != v).map(String::as_str).collect();
             let lead = coefficients(self, v)?.pop()?;
             let content = lead.0.values().fold(0, |g, c| gcd(g, *c));
             (1..=MOST_TIMES).filter(|lead| content % lead == 0).find_map(|lead| {
@@ -130,7 +131,9 @@ impl Size {
                 let i = others.iter().position(|w| *w == name)?;
                 Some(base(i) + i64::from(more == Some(i)))
             };
-            let reach = MOST_APART + MOST_TIMES * (0..others.len().min(MOST_VARIABLES)).map(|i| base(i) + 1).sum::<i64>();
+            let reach = MOST_APART
+                + MOST_TIMES
+                    * (0..others.len().min(MOST_VARIABLES)).map(|i| base(i) + 1).sum::<i64>();
             self.zeros(variable, lead, &at, -reach..=reach)
         };
         let first = zeros(None);
@@ -198,7 +201,8 @@ impl Size {
             // Different variables have different values; only their number and order matter.
             name.bytes().fold(7i128, |h, b| (h * 1_000_003 + i128::from(b)) % MODULUS)
         };
-        let root = -linear.rest.modulo(&point) % MODULUS * inverse(i128::from(linear.lead)) % MODULUS;
+        let root =
+            -linear.rest.modulo(&point) % MODULUS * inverse(i128::from(linear.lead)) % MODULUS;
         self.modulo(&|name| if name == linear.variable { root } else { point(name) }) == 0
     }
 
@@ -265,9 +269,10 @@ mod tests {
     fn linear() -> impl Strategy<Value = Size> {
         let times = || -4i64..=4;
         (1i64..=4, times(), times(), -64i64..=64, 0usize..3).prop_map(|(lead, a, b, c, at)| {
-            let sum = [lead, a, b].into_iter().enumerate().fold(Size::constant(c), |sum, (i, x)| {
-                sum.add(&Size::var(["n", "m", "k"][(at + i) % 3]).mul(&Size::constant(x)))
-            });
+            let sum =
+                [lead, a, b].into_iter().enumerate().fold(Size::constant(c), |sum, (i, x)| {
+                    sum.add(&Size::var(["n", "m", "k"][(at + i) % 3]).mul(&Size::constant(x)))
+                });
             let content = [lead, a, b, c].into_iter().fold(0, gcd);
             sum.over_number(content).expect("a divisor")
         })

@@ -275,7 +275,7 @@ pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Resul
 }
 
 /// The share of the limit on nodes that most programs need. A form that needs more by itself often has no end.
-const USUAL: usize = 4;
+const USUAL: usize = 6;
 
 fn saturated_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
     let saturate =

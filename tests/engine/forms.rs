@@ -258,3 +258,15 @@ fn factorisations_of_a_batch_are_a_stage() {
     // A work-item holds a small matrix in registers.
     assert!(forms(16) > forms(4));
 }
+
+#[test]
+fn groups_are_a_stage_before_what_is_done_with_all() {
+    let text = include_str!("../total/groups_of_channels.pat");
+    let stored = |h| {
+        let sizes = [("n", 64), ("g", 8), ("k", 8), ("h", h), ("w", 64)];
+        let stored = with("toGlobal", &forms(text, &sizes));
+        stored.into_iter().filter(|is_stored| *is_stored).count()
+    };
+    // A work-group holds small images. In one form of large ones, a stage gives the groups, in the other it reads their scalars.
+    assert_eq!((stored(1), stored(64)), (0, 2));
+}

@@ -21,29 +21,36 @@ const LARGE: u64 = 8192;
 /// Most elements of the state of a loop that a work-item holds.
 const HELD: u64 = 64;
 
-/// Returns the term with the stages of large elements apart; `None` if there are none. With `loops`, the stages of functions with
-/// loops over matrices are those that pass on what a work-item cannot hold.
+/// Where functions are cut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Where a large matrix is passed on, even if what stands before the cut does not compute it: what is computed of the whole
+    /// matrix, such as its mean, is then a stage.
+    Passed,
+    /// Where a large matrix has been computed.
+    Computed,
+    /// As [`Cut::Passed`]; in functions with loops over matrices, also where a matrix is passed on that a work-item cannot hold.
+    Loops,
+}
+
+/// Returns the term with the stages of large elements apart; `None` if there are none.
 ///
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
-pub(super) fn stages_apart(
-    t: &Term,
-    loops: bool,
-    env: &SizeEnv,
-) -> Result<Option<Term>, TypeError> {
-    let apart = distributed(t, loops, env)?;
+pub(super) fn stages_apart(t: &Term, cut: Cut, env: &SizeEnv) -> Result<Option<Term>, TypeError> {
+    let apart = distributed(t, cut, env)?;
     Ok((apart != *t).then_some(apart))
 }
 
-fn distributed(t: &Term, loops: bool, env: &SizeEnv) -> Built {
+fn distributed(t: &Term, cut: Cut, env: &SizeEnv) -> Built {
     build::each_factor(t, |f| match f.op() {
         Op::Map(MapKind::Plain) => {
-            let each = distributed(&f.args()[0], loops, env)?;
-            let least = if loops && repeats_matrix(&each, env) { HELD } else { LARGE };
-            Stages { n: &f.sizes()[0], least, env }.of(&each)
+            let each = distributed(&f.args()[0], cut, env)?;
+            let least = if cut == Cut::Loops && repeats_matrix(&each, env) { HELD } else { LARGE };
+            Stages { n: &f.sizes()[0], cut, least, env }.of(&each)
         }
         Op::Fork | Op::Bimap | Op::Fold | Op::While | Op::Cond => {
-            build::each_arg(&f, |a| distributed(a, loops, env))
+            build::each_arg(&f, |a| distributed(a, cut, env))
         }
         _ => Ok(f),
     })
@@ -59,6 +66,7 @@ fn repeats_matrix(f: &Term, env: &SizeEnv) -> bool {
 /// How a map over `n` elements is cut.
 struct Stages<'a> {
     n: &'a Size,
+    cut: Cut,
     /// Matrices with more elements are passed on between maps.
     least: u64,
     env: &'a SizeEnv,
@@ -91,8 +99,16 @@ impl Stages<'_> {
         build::compose(&each(&stage)?, &done)
     }
 
+    /// Whether a function gives a large matrix, of which it computes at least a part.
     fn gives_large(&self, f: &Term) -> bool {
-        !f.chain().iter().all(Term::is_view) && has_longer(&f.ty().cod, 2, self.least, self.env)
+        let chain = f.chain();
+        let computed = chain.iter().find(|g| !g.is_view());
+        computed.is_some_and(|g| match g.op() {
+            Op::Fork | Op::Bimap if self.cut == Cut::Computed => {
+                g.args().iter().any(|side| self.gives_large(side))
+            }
+            _ => has_longer(&f.ty().cod, 2, self.least, self.env),
+        })
     }
 }
 

@@ -83,6 +83,7 @@ mod whole_rows;
 mod windows;
 
 use self::core::{Ex, Var};
+use self::distributed::Cut;
 use super::size::SizeEnv;
 use super::term::{Term, TypeError};
 use super::ty::Ty;
@@ -352,16 +353,21 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
     let in_groups = group_loops::in_groups(&term, env)?;
     let by_rows = row_sums::by_rows(&term, env)?;
     let by_rows = apart::reductions_apart(&by_rows, env)?.unwrap_or(by_rows);
-    let distributed = |loops| match distributed::stages_apart(&by_rows, loops, env)? {
+    let distributed = |t: &Term, cut| match distributed::stages_apart(t, cut, env)? {
         Some(stages) => nests::perfect(&natural::views_first(&stages)?).map(Some),
         None => Ok(None),
     };
-    let (distributed, loops) = match distributed(false)? {
-        None => (None, distributed(true)?),
+    let (passed, loops) = match distributed(&by_rows, Cut::Passed)? {
+        None => (None, distributed(&by_rows, Cut::Loops)?),
         stages => (stages, None),
     };
-    let stages = distributed.as_ref().or(apart.as_ref()).unwrap_or(&term);
+    let computed = distributed(&term, Cut::Computed)?.filter(|t| Some(t) != passed.as_ref());
+    let stages = passed.as_ref().or(apart.as_ref()).unwrap_or(&term);
     let stored = stored::stages_stored(stages, env)?;
+    let computed_stored = match &computed {
+        Some(stages) => stored::stages_stored(stages, env)?,
+        None => None,
+    };
     let pairs = pairs_apart::results_in_front(&term, env)?;
     let deep = deep::outer_maps_together(&term)?;
     let others = [
@@ -371,9 +377,11 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         on_read_parts,
         columns,
         in_groups,
-        distributed,
+        passed,
         loops,
         stored,
+        computed,
+        computed_stored,
         pairs,
         deep,
     ];

@@ -321,6 +321,9 @@ impl<'a> Trial<'a> {
             }
         };
         let way = match law {
+            Law::Associative if name.starts_with("scan") => {
+                "`scanSeq` goes from the left and asks nothing of its operator; the steps `x -> a * x + b` are composed by the associative operator `\\(a, b) (c, d) -> (c * a, c * b + d)`"
+            }
             Law::Associative => "`reduceSeq` folds from the left and asks nothing of its operator",
             Law::Commutative => "`reduce` keeps the order of the elements",
             Law::LeftNeutral | Law::RightNeutral => {

@@ -190,7 +190,12 @@ impl<'a> Checker<'a> {
                     (Ty::Scalar(to), Ty::Scalar(from))
                         if to != from && to != ScalarType::Bool && from != ScalarType::Bool =>
                     {
-                        d.help(format!("convert it: `{to}.{from} {}`", x("x")))
+                        d.help(match self.summed(node) {
+                            Some((sum, xs)) if from.bytes() < to.bytes() => format!(
+                                "convert the elements, so that the result has room: `{sum} (map {to}.{from} {xs})`"
+                            ),
+                            _ => format!("convert it: `{to}.{from} {}`", x("x")),
+                        })
                     }
                     (Ty::Meta(i), Ty::Scalar(from))
                         if self.infer.class(i) == Class::Float && from.is_integer() =>
@@ -221,6 +226,12 @@ impl<'a> Checker<'a> {
         let name =
             text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'\'' | b'.'));
         (name && text.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(text)
+    }
+
+    /// Returns the parts of `sum xs` or `product xs`.
+    fn summed(&self, node: &Node) -> Option<(&'a str, &'a str)> {
+        let (f, xs) = self.source.text.get(node.span.range())?.split_once(' ')?;
+        matches!(f, "sum" | "product").then_some((f, xs))
     }
 
     /// Converts a value to the expected type: unifies the types, and broadcasts a scalar if a vector is expected.

@@ -6,7 +6,7 @@ use super::sizes::SizeVars;
 use crate::diag::Span;
 use crate::lang::size::Size;
 use crate::lang::types::{ScalarType, Type};
-use std::fmt::Write as _;
+
 use std::rc::Rc;
 
 /// A type that may have holes. Copies share their parts, because every expression has a type.
@@ -279,9 +279,9 @@ impl Infer {
                 format!("{{{}}}", parts.join(", "))
             }
             Ty::Array(n, t) => {
-                let mut text = format!("[{}]", self.show_size(&n));
-                let _ = write!(text, "{}", self.show(&t));
-                text
+                let element = self.show(&t);
+                let plain = element.strip_prefix("an ").or_else(|| element.strip_prefix("a "));
+                format!("[{}]{}", self.show_size(&n), plain.unwrap_or(&element))
             }
         }
     }

@@ -145,7 +145,12 @@ impl Parser<'_> {
         let body = text(open + 1, place(bar)).unwrap_or("...");
         let element = text(place(bar + 1), place(bar + 2)).unwrap_or("x");
         let array = text(place(from), to.map_or(close, place)).unwrap_or("xs");
-        let array = if array.contains(' ') { format!("({array})") } else { array.to_owned() };
+        // What an array is read at is an index, and what it counts to is a length.
+        let array = match array.contains(' ') {
+            true => format!("({array})"),
+            false if body.contains(&format!("[{element}]")) => format!("(iota {array})"),
+            false => array.to_owned(),
+        };
         let span = self.token_at(open).span.to(self.token_at(close).span);
         let message = "there are no list comprehensions";
         let d = Diagnostic::error(Code::Parse, message).at(self.source, span, "");
