@@ -3,6 +3,7 @@
 
 use super::Reason;
 use super::tunables::Target;
+use crate::calculus::op::products::Products;
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::device::cost_model::Search;
@@ -29,8 +30,8 @@ pub(super) struct Tiles {
     ahead: bool,
     /// Whether the work-items of a group share a tile.
     grouped: bool,
-    /// Whether matrix instructions compute a tile.
-    fragments: bool,
+    /// The matrix instructions that compute a tile.
+    fragments: Option<Products>,
     /// Whether elements of an operand are computed where they are read.
     on_read: bool,
     /// Lanes of the vectors along columns, if there are any.
@@ -98,7 +99,7 @@ impl Tiles {
                     out.inner = Some([s[2].clone(), s[3].clone()]);
                     out.runs = vec![s[4].clone(), s[5].clone()];
                 }
-                Op::SumProducts => out.fragments = true,
+                Op::SumProducts => out.fragments = Products::of(&t.ty().dom),
                 Op::OnRead => out.on_read = true,
                 Op::SpreadRows => out.inner = Some([s[1].clone(), Size::constant(1)]),
                 Op::ToMem(Space::Local) => out.staged += 1,
@@ -117,6 +118,11 @@ impl Tiles {
     /// Whether the work-items of a group share a tile's accumulators.
     pub(super) fn is_shared(&self) -> bool {
         self.grouped && self.depth.is_some()
+    }
+
+    /// Elements that are staged in a word.
+    fn in_word(&self) -> f64 {
+        self.fragments.map_or(1, Products::in_word) as f64
     }
 
     /// Whether only rows are tiled.
@@ -146,7 +152,10 @@ impl Tiles {
         if self.depth.as_ref().is_some_and(|[_, t]| is(t)) {
             return Some(match (target.gpu, self.grouped) {
                 (true, true) if self.is_rows() => vec![64, 128, 256, 512],
-                (true, _) => vec![8, 16, 32],
+                (true, _) => {
+                    let terms = self.fragments.map_or(8, Products::terms);
+                    vec![terms, 2 * terms, 4 * terms]
+                }
                 (false, _) => vec![128, 256, 512],
             });
         }
@@ -175,7 +184,7 @@ impl Tiles {
     /// When the tiles do not fit the device.
     pub(super) fn score(&self, env: &SizeEnv, target: &Target) -> Result<f64, Reason> {
         // Instructions on matrices read no flags, so each block is whole.
-        if self.fragments && self.depth.as_ref().is_some_and(|d| padding(d, env) > 1.0) {
+        if self.fragments.is_some() && self.depth.as_ref().is_some_and(|d| padding(d, env) > 1.0) {
             return Err(Reason::UnevenShares);
         }
         let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
@@ -192,7 +201,8 @@ impl Tiles {
         };
         if target.gpu {
             let items = if self.grouped { rows / r * (columns / c) } else { 1.0 };
-            let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t));
+            // Elements that are staged in one word are loaded, and kept, as one.
+            let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t)) / self.in_word();
             let halves = if self.ahead { 2.0 } else { 1.0 };
             if self.grouped && self.is_rows() {
                 let local = halves * self.staged as f64 * depth * PARTNER_BYTES;
@@ -217,7 +227,7 @@ impl Tiles {
                 return Err(Reason::GroupUnsuited);
             }
             // Rows are padded.
-            let pad = if self.fragments { 16.0 } else { 4.0 };
+            let pad = if self.fragments.is_some() { 16.0 } else { 4.0 };
             let local = self.staged as f64 * depth * (rows.max(columns) + pad) * 4.0;
             if self.grouped
                 && halves * local.min(depth * (rows + columns + pad) * 4.0) > target.local_bytes()
@@ -303,7 +313,7 @@ impl Tiles {
             return Err(Reason::GroupUnsuited);
         }
         // The lanes of a warp have 8 by 4 parts, each with two halves.
-        let lanes = self.fragments.then_some([8, 4]).into_iter().flatten();
+        let lanes = self.fragments.map(|_| [8, 4]).into_iter().flatten();
         let apart = |(lanes, (r, [_, t])): (u64, (&&Size, &[Size; 2]))| match (value(r), value(t)) {
             (Some(r), Some(t)) => t % (lanes * r) == 0 && r % 2 == 0,
             _ => true,
