@@ -3,7 +3,7 @@
 
 use super::Reason;
 use super::tunables::Target;
-use crate::calculus::op::products::Products;
+use crate::calculus::op::products::{self, Products};
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::device::cost_model::Search;
@@ -64,6 +64,11 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
     }
     out
 }
+
+/// Columns of a long part of a matrix that matrix instructions compute, and the registers that are used beside those for
+/// accumulators.
+const LONG: u64 = 16;
+const SUMS: f64 = 64.0;
 
 /// Approximate bytes of a staged partner.
 const PARTNER_BYTES: f64 = 16.0;
@@ -140,7 +145,12 @@ impl Tiles {
             return Some(vec![1, 4]);
         }
         if self.inner.iter().flatten().any(is) {
-            return Some(if self.is_rows() { vec![2, 3, 4, 6, 8] } else { vec![2, 4, 8] });
+            let across = self.inner.as_ref().is_some_and(|[_, c]| is(c));
+            return Some(match (self.is_rows(), self.fragments) {
+                (true, _) => vec![2, 3, 4, 6, 8],
+                (_, Some(of)) if across && of.in_word() > 1 => vec![2, 4, 8, LONG],
+                _ => vec![2, 4, 8],
+            });
         }
         if self.is_rows()
             && target.gpu
@@ -217,9 +227,13 @@ impl Tiles {
                 (true, 1) => depth / items,
                 (true, _) => depth * (rows + columns) / items,
             };
-            let registers = r * c + r + c + loaded;
+            let long = self.fragments.is_some() && c >= LONG as f64;
+            // Some of the sums of a block are beside the results, and all rows of the block.
+            let turn = 32.0 + 2.0 * r * depth / products::WORDS as f64 + 4.0;
+            let registers = r * c + loaded + if long { turn } else { r + c };
+            let most = target.accumulators() + if long { SUMS } else { 0.0 };
             let [file, spare, undeclared] = target.register_bytes().map(|bytes| bytes / REGISTER);
-            if (registers + spare) * items > file || registers > target.accumulators() {
+            if (registers + spare) * items > file || registers > most {
                 return Err(Reason::Registers);
             }
             let [fewest, most] = target.search.tile_items;

@@ -7,7 +7,7 @@
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), loops that fold ([`folds`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), results of states ([`states_apart`]), functions of columns ([`whole_rows`]), operands that are computed where they are read ([`on_read`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
+//! ([`contractions`]), loops that fold ([`folds`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), results of states ([`states_apart`]), functions of columns ([`whole_rows`]), operands that are computed where they are read ([`on_read`]) or converted where they are multiplied ([`widened`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting. Forms that differ by rounding stand apart ([`approx`]).
 
 mod again;
@@ -80,6 +80,7 @@ mod texts;
 mod together;
 mod views;
 mod whole_rows;
+mod widened;
 mod windows;
 
 use self::core::{Ex, Var};
@@ -103,7 +104,7 @@ pub struct Program {
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
     /// results in parts, with contractions as products, with reductions in front of branches, with products in nests of their own, with histograms of
     /// elements in place of rows, with counting sorts by digits, with loops and irregular operations outside of maps, with results of the same rows side by side, with cheap arrays computed for each use, with the scalars of rows in arrays, with what is made of states behind scans, with functions of columns as functions of rows,
-    /// with the stages of large elements apart, with the outer maps of deep nests together, with operands of products computed where they are read.
+    /// with the stages of large elements apart, with the outer maps of deep nests together, with operands of products computed where they are read, or converted where they are multiplied.
     pub others: Vec<Term>,
     /// Terms that differ from it by rounding only, such as sums in another order. If there are any, they are a relaxed
     /// program's other forms in place of `others`: each of them is made like one of these.
@@ -349,6 +350,11 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         Some(columns) => parts::products_in_parts(&columns, env)?.or(Some(columns)),
         None => None,
     };
+    let widened = widened::operands(whole)?;
+    let widened_parts = match &widened {
+        Some(widened) => parts::products_in_parts(widened, env)?,
+        None => None,
+    };
     let in_groups = group_loops::in_groups(&term, env)?;
     let by_rows = row_sums::by_rows(&term, env)?;
     let by_rows = apart::reductions_apart(&by_rows, env)?.unwrap_or(by_rows);
@@ -369,6 +375,8 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         parts,
         on_read,
         on_read_parts,
+        widened,
+        widened_parts,
         columns,
         in_groups,
         distributed,

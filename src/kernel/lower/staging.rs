@@ -20,8 +20,10 @@ use std::rc::Rc;
 const PADDING: i64 = 4;
 
 /// Scalars of a row that work-items load together for matrix instructions, which take them from four rows. With rows that are as far
-/// apart, modulo the number of banks, these are in different banks.
+/// apart, modulo the number of banks, these are in different banks. Between four rows and the next there is as much, so that
+/// work-items that each store a vector down the rows, side by side, meet different banks, too.
 const FRAGMENT: i64 = 8;
+const ROWS: i64 = 4;
 const BANKS: i64 = 32;
 
 /// Widest vector that is copied at once.
@@ -40,6 +42,8 @@ pub struct Tile {
     columns: i64,
     /// Distance between rows, in elements.
     stride: i64,
+    /// Elements between each [`ROWS`] rows and the next.
+    gap: i64,
     /// Shape of an element.
     t: Shape,
     /// Distance between elements in their array, in scalars. The components of small tuples lie
@@ -57,11 +61,23 @@ impl Tile {
     /// Distance between blocks, in elements, if there is room for several. It keeps vectors
     /// aligned.
     fn size(&self) -> i64 {
-        self.rows.saturating_mul(self.stride).saturating_add(PADDING - 1) / PADDING * PADDING
+        self.elements().saturating_add(PADDING - 1) / PADDING * PADDING
+    }
+
+    /// Number of elements of a block, with what is between rows.
+    fn elements(&self) -> i64 {
+        let rows = self.rows.saturating_mul(self.stride);
+        rows.saturating_add((self.rows - 1) / ROWS * self.gap)
+    }
+
+    /// Place of a row in its block.
+    fn row(&self, i: &Index) -> Index {
+        let start = i.times(self.stride);
+        if self.gap == 0 { start } else { start.add(&i.div(ROWS).times(self.gap)) }
     }
 
     fn slots(&self, block: &Index, i: &Index, j: &Index) -> Vec<Slot> {
-        let at = block.times(self.size()).add(&i.times(self.stride)).add(j);
+        let at = block.times(self.size()).add(&self.row(i)).add(j);
         super::view::advance(&self.t, &self.slots, &at.times(self.step))
     }
 
@@ -186,16 +202,16 @@ impl Lowerer {
             (false, true) => columns + PADDING,
             (false, false) => columns,
         };
+        let gap = if self.kernel.fragments && plan.down { FRAGMENT } else { 0 };
         let step = together(&t).map_or(1, |(_, step)| step);
-        Ok(Tile { rows, columns, stride, t, step, flat, held, plan, slots: Rc::new([]) })
+        Ok(Tile { rows, columns, stride, gap, t, step, flat, held, plan, slots: Rc::new([]) })
     }
 
     /// Allocates local memory for this many blocks.
     fn tile_of(&mut self, mut tile: Tile, blocks: i64) -> Tile {
         let together = together(&tile.t);
         // The last block needs no padding for the alignment of a next one.
-        let elements =
-            tile.size().saturating_mul(blocks - 1).saturating_add(tile.rows * tile.stride);
+        let elements = tile.size().saturating_mul(blocks - 1).saturating_add(tile.elements());
         let mut slots = vec![];
         if let Some((e, step)) = together {
             let mem = self.local_array(e, elements.saturating_mul(step));

@@ -3,7 +3,7 @@
 use super::Runtime;
 use crate::calculus::op::products::Products;
 use crate::diag::Result;
-use crate::opencl::host::{HostArray, Inputs};
+use crate::opencl::host::Inputs;
 use crate::opencl::plan::{Arg, Buffer, HostPlan, Launch, Role};
 use crate::opencl::print::products;
 use std::sync::Arc;
