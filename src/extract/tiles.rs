@@ -197,6 +197,10 @@ impl Tiles {
         if self.fragments.is_some() && self.depth.as_ref().is_some_and(|d| padding(d, env) > 1.0) {
             return Err(Reason::UnevenShares);
         }
+        // Elements of fewer than 4 bytes are in words only where they are staged.
+        if self.in_word() > 1.0 && self.staged < 2 {
+            return Err(Reason::NoValues);
+        }
         let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
         let tile = |k: usize| self.outer.get(k).map_or(1.0, |[_, t]| value(t));
         let (rows, columns) = (tile(0), tile(1));

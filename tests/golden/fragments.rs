@@ -80,7 +80,9 @@ impl Group {
                     ScalarOp::Cast(_) => parts[0].clone(),
                     ScalarOp::Bits => {
                         let word = |lanes: &[u32]| {
-                            lanes.iter().rev().fold(0, |w, b| u32::checked_shl(w, bits as u32).unwrap_or(0) | b)
+                            let put = |w: u64, b: &u32| w << bits | u64::from(*b);
+                            let all = lanes.iter().rev().fold(0, put);
+                            u32::try_from(all).expect("a word")
                         };
                         parts[0].chunks(t.scalar.bits() / bits).map(word).collect()
                     }
@@ -228,7 +230,8 @@ impl Shape {
 
 fn product_of(of: Products, [n, m, k]: [u64; 3], shape: &Shape, staging: &str) -> Kernels {
     let Shape { tile, block, part } = shape;
-    let (r, q, kr) = (n.next_multiple_of(*tile), m.next_multiple_of(*tile), k.next_multiple_of(*block));
+    let (r, q, kr) =
+        (n.next_multiple_of(*tile), m.next_multiple_of(*tile), k.next_multiple_of(*block));
     let (t, s) = (of.operand(), of.sum());
     let times = if t == s { "*".to_owned() } else { format!("\\a b -> {s}.{t} a * {s}.{t} b") };
     let program = format!(
