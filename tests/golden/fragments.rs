@@ -251,10 +251,6 @@ fn product_of(of: Products, [n, m, k]: [u64; 3], shape: &Shape, staging: &str) -
     kernels(&program, &[("n", n), ("m", m), ("k", k)], &inputs, &term)
 }
 
-fn product(sizes: [u64; 3], block: u64, staging: &str) -> Kernels {
-    product_of(Products::F32, sizes, &Shape::of(block), staging)
-}
-
 /// A matrix of small whole numbers.
 fn matrix(n: u64, m: u64, seed: u64) -> Vec<i8> {
     let element = |i: u64| i8::try_from((i * i + seed * i + seed) % 17).expect("small") - 8;
