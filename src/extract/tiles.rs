@@ -162,6 +162,8 @@ impl Tiles {
         if self.depth.as_ref().is_some_and(|[_, t]| is(t)) {
             return Some(match (target.gpu, self.grouped) {
                 (true, true) if self.is_rows() => vec![64, 128, 256, 512],
+                // Elements of fewer than 4 bytes are in words only where they are staged.
+                (true, _) if self.in_word() > 1.0 && self.staged < 2 => vec![],
                 (true, _) => {
                     let terms = self.fragments.map_or(8, Products::terms);
                     vec![terms, 2 * terms, 4 * terms]
@@ -196,10 +198,6 @@ impl Tiles {
         // Instructions on matrices read no flags, so each block is whole.
         if self.fragments.is_some() && self.depth.as_ref().is_some_and(|d| padding(d, env) > 1.0) {
             return Err(Reason::UnevenShares);
-        }
-        // Elements of fewer than 4 bytes are in words only where they are staged.
-        if self.in_word() > 1.0 && self.staged < 2 {
-            return Err(Reason::NoValues);
         }
         let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
         let tile = |k: usize| self.outer.get(k).map_or(1.0, |[_, t]| value(t));

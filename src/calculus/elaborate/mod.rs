@@ -335,6 +335,9 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         .and_then(|t| leaves::together(&t))
         .and_then(|t| parts::rows_named(&t, env))
         .and_then(copies::copied)?;
+    let widened = widened::operands(&term)?;
+    let converted = widened.is_some().then(|| term.clone());
+    let term = widened.unwrap_or(term);
     let apart = apart::reductions_apart(&term, env)?;
     let whole = apart.as_ref().unwrap_or(&term);
     let on_read = on_read::operands(whole, on_read::FEW, env)?;
@@ -348,11 +351,6 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
     let parts = if stored { parts::products_in_parts(whole, env)? } else { None };
     let columns = match columns::scans_in_parts(&term, env)? {
         Some(columns) => parts::products_in_parts(&columns, env)?.or(Some(columns)),
-        None => None,
-    };
-    let widened = widened::operands(whole)?;
-    let widened_parts = match &widened {
-        Some(widened) => parts::products_in_parts(widened, env)?,
         None => None,
     };
     let in_groups = group_loops::in_groups(&term, env)?;
@@ -375,8 +373,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         parts,
         on_read,
         on_read_parts,
-        widened,
-        widened_parts,
+        converted,
         columns,
         in_groups,
         distributed,

@@ -2,8 +2,8 @@
 //!
 //! A program may convert whole matrices of `f16` or `i8` before it multiplies them. In the form that is made here, the product reads
 //! the matrices as they are, and converts elements when it multiplies them: matrix instructions multiply narrow elements, and a block
-//! of these takes less local memory. Where there are no such instructions, each conversion is made many times, so the form of the
-//! program itself stays beside this one.
+//! of these takes less local memory. Where there are no such instructions, each conversion is made many times, so the program as it is
+//! written stays as another form.
 
 use super::build::{self, Built, reduces};
 use crate::calculus::op::products::Products;
