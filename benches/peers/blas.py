@@ -1,9 +1,10 @@
 """Vendor BLAS as a peer program of `patsat bench --peer-program` (docs/architecture.md).
 
-    blas.py mkl|torch sgemm|sgemv|sasum|sdot FOLDER [SIZE=N ...]
+    blas.py mkl|torch sgemm|hgemm|sgemv|sasum|sdot FOLDER [SIZE=N ...]
 
 `mkl` is Intel's library through ctypes (pip install mkl numpy), timed by the wall clock, as a CPU call is waited for;
-`torch` is cuBLAS (pip install torch), fp32 without TF32, timed by device events. Parameters are taken by the names that
+`torch` is cuBLAS (pip install torch), fp32 without TF32, timed by device events; `hgemm` is its product of fp16 matrices with
+sums in fp32 and an fp16 result. Parameters are taken by the names that
 the shipped programs give them: `A` and `B`; `A`, `x`, `y`, `alpha` and `beta`; `xs`; `xs` and `ys`.
 """
 
@@ -75,10 +76,11 @@ def torch():
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     on = lambda name: torch.from_numpy(load(name)).cuda()
-    if workload == "sgemm":
+    if workload in ("sgemm", "hgemm"):
         a, b = on("A"), on("B")
-        out = torch.empty(a.shape[0], b.shape[1], device="cuda")
+        out = torch.empty(a.shape[0], b.shape[1], dtype=a.dtype, device="cuda")
         call = lambda: torch.mm(a, b, out=out)
     elif workload == "sgemv":
         a, x, y, alpha, beta = on("A"), on("x"), on("y"), load("alpha").item(), load("beta").item()

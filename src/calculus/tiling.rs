@@ -7,6 +7,7 @@
 //! rewritten, so that rules on chains do not take it apart.
 
 use super::flow::Flow;
+use super::op::products::Products;
 use super::size::Size;
 use super::term::{Op, Term, TypeError};
 use super::text::{Context, read_term};
@@ -151,8 +152,15 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
 
 /// Returns what [`Op::SumProducts`] computes, from its argument type.
 pub(super) fn sums_of_products(dom: &Ty) -> Built<Term> {
-    let text = "map (map (foldSeq (cond (fst . snd) ((+) . bimap id ((*) . snd)) fst)))";
-    read_term(&Source::new("sumProducts", text), dom, &Context::default())
+    let Some(of) = Products::of(dom) else { return no("no products that are summed") };
+    let (from, to) = (of.operand(), of.sum());
+    let product = match from == to {
+        true => "(*)".to_owned(),
+        false => format!("(\\(a, b) -> {to}.{from} a * {to}.{from} b)"),
+    };
+    let text =
+        format!("map (map (foldSeq (cond (fst . snd) ((+) . bimap id ({product} . snd)) fst)))");
+    read_term(&Source::new("sumProducts", &text), dom, &Context::default())
         .map_err(|e| TypeError(e.to_string()))
 }
 

@@ -4,6 +4,7 @@
 //! estimates themselves are made in `kernel` and `extract`. `cost-models/README.md` explains every quantity.
 
 use super::{DeviceInfo, DeviceKind};
+use crate::calculus::op::products::Products;
 use crate::diag::{Code, Diagnostic, Result, Source, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -207,6 +208,12 @@ pub struct Compute {
     /// device does not have those of NVIDIA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub products_gflops: Option<f64>,
+    /// The same of `f16` numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub products_f16_gflops: Option<f64>,
+    /// The same of `i8` numbers, added to `i32`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub products_i8_gflops: Option<f64>,
     /// Peak rate of integer operations (adds, compares, index arithmetic), in 10^9 a second.
     pub integer_gops: f64,
     /// Number of lanes of an instruction: `float`s in a vector register, or work-items in a warp.
@@ -229,6 +236,17 @@ pub struct Compute {
     pub loop_overhead_ns: f64,
     /// Private memory of a work-item that fits in registers, in bytes; more than this spills.
     pub register_bytes_per_item: u64,
+}
+
+impl Compute {
+    /// Rate of matrix instructions, in 10^9 operations a second; none if the device does not have them.
+    pub fn products(&self, of: Products) -> Option<f64> {
+        match of {
+            Products::F32 => self.products_gflops,
+            Products::F16 => self.products_f16_gflops,
+            Products::I8 => self.products_i8_gflops,
+        }
+    }
 }
 
 /// Work-items, work-groups and launches.
@@ -533,6 +551,8 @@ impl CostModel {
             &mut m.atomic_gops,
             &mut c.f16_gflops,
             &mut c.products_gflops,
+            &mut c.products_f16_gflops,
+            &mut c.products_i8_gflops,
         ];
         for rate in rates.into_iter().flatten() {
             *rate *= share;
@@ -571,6 +591,8 @@ impl CostModel {
             ("f64_gflops", c.f64_gflops),
             ("f16_gflops", c.f16_gflops.unwrap_or(1.0)),
             ("products_gflops", c.products_gflops.unwrap_or(1.0)),
+            ("products_f16_gflops", c.products_f16_gflops.unwrap_or(1.0)),
+            ("products_i8_gflops", c.products_i8_gflops.unwrap_or(1.0)),
             ("integer_gops", c.integer_gops),
             ("add_latency_ns", c.add_latency_ns),
             ("scalar_efficiency", c.scalar_efficiency),

@@ -5,6 +5,7 @@
 
 pub mod cost_model;
 
+use crate::calculus::op::products::Products;
 use crate::diag::{Code, Diagnostic, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -43,6 +44,12 @@ pub struct Capabilities {
     /// NVIDIA's matrix instruction `mma.sync` in inline PTX, of tf32 numbers with sums in `f32`.
     #[serde(default)]
     pub products: bool,
+    /// The same of `f16` numbers.
+    #[serde(default)]
+    pub products_f16: bool,
+    /// The same of `i8` numbers, with sums in `i32`.
+    #[serde(default)]
+    pub products_i8: bool,
 }
 
 impl Capabilities {
@@ -51,7 +58,9 @@ impl Capabilities {
         [
             ("nontemporal", self.nontemporal),
             ("subgroups", self.sub_group > 0),
-            ("products", self.products),
+            (Products::F32.capability(), self.products),
+            (Products::F16.capability(), self.products_f16),
+            (Products::I8.capability(), self.products_i8),
         ]
         .into_iter()
         .filter(|c| c.1)

@@ -8,7 +8,7 @@ mod other_stages;
 use super::context::{Context, Level, Verdict};
 use super::tunables::Target;
 use super::{Drawn, Dropped, Reason, cost, stages, tiles, written_out};
-use crate::calculus::op::TERMS;
+use crate::calculus::op::products::WORDS;
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Shares, Space, Term, TypeError};
 use crate::calculus::ty::Ty;
@@ -889,7 +889,7 @@ impl Search<'_> {
         // No block of matrix instructions divides this length.
         let uneven = matches!(op, Op::Blocked(_))
             && sizes.get(4).is_some_and(|n| {
-                tiles::whole(n).eval(self.sizes.dims).is_ok_and(|n| n % TERMS != 0)
+                tiles::whole(n).eval(self.sizes.dims).is_ok_and(|n| n % WORDS != 0)
             });
         // Made once, if a choice is kept.
         let shared: OnceCell<Rc<Node>> = OnceCell::new();

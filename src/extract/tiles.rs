@@ -3,6 +3,7 @@
 
 use super::Reason;
 use super::tunables::Target;
+use crate::calculus::op::products::{self, Products};
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::device::cost_model::Search;
@@ -29,8 +30,8 @@ pub(super) struct Tiles {
     ahead: bool,
     /// Whether the work-items of a group share a tile.
     grouped: bool,
-    /// Whether matrix instructions compute a tile.
-    fragments: bool,
+    /// The matrix instructions that compute a tile.
+    fragments: Option<Products>,
     /// Whether elements of an operand are computed where they are read.
     on_read: bool,
     /// Lanes of the vectors along columns, if there are any.
@@ -63,6 +64,11 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
     }
     out
 }
+
+/// Columns of a long part of a matrix that matrix instructions compute, and the registers that are used beside those for
+/// accumulators.
+const LONG: u64 = 16;
+const SUMS: f64 = 64.0;
 
 /// Approximate bytes of a staged partner.
 const PARTNER_BYTES: f64 = 16.0;
@@ -98,7 +104,7 @@ impl Tiles {
                     out.inner = Some([s[2].clone(), s[3].clone()]);
                     out.runs = vec![s[4].clone(), s[5].clone()];
                 }
-                Op::SumProducts => out.fragments = true,
+                Op::SumProducts => out.fragments = Products::of(&t.ty().dom),
                 Op::OnRead => out.on_read = true,
                 Op::SpreadRows => out.inner = Some([s[1].clone(), Size::constant(1)]),
                 Op::ToMem(Space::Local) => out.staged += 1,
@@ -119,6 +125,11 @@ impl Tiles {
         self.grouped && self.depth.is_some()
     }
 
+    /// Elements that are staged in a word.
+    fn in_word(&self) -> f64 {
+        self.fragments.map_or(1, Products::in_word) as f64
+    }
+
     /// Whether only rows are tiled.
     fn is_rows(&self) -> bool {
         self.outer.len() == 1
@@ -134,7 +145,12 @@ impl Tiles {
             return Some(vec![1, 4]);
         }
         if self.inner.iter().flatten().any(is) {
-            return Some(if self.is_rows() { vec![2, 3, 4, 6, 8] } else { vec![2, 4, 8] });
+            let across = self.inner.as_ref().is_some_and(|[_, c]| is(c));
+            return Some(match (self.is_rows(), self.fragments) {
+                (true, _) => vec![2, 3, 4, 6, 8],
+                (_, Some(of)) if across && of.in_word() > 1 => vec![2, 4, 8, LONG],
+                _ => vec![2, 4, 8],
+            });
         }
         if self.is_rows()
             && target.gpu
@@ -146,7 +162,12 @@ impl Tiles {
         if self.depth.as_ref().is_some_and(|[_, t]| is(t)) {
             return Some(match (target.gpu, self.grouped) {
                 (true, true) if self.is_rows() => vec![64, 128, 256, 512],
-                (true, _) => vec![8, 16, 32],
+                // Elements of fewer than 4 bytes are in words only where they are staged.
+                (true, _) if self.in_word() > 1.0 && self.staged < 2 => vec![],
+                (true, _) => {
+                    let terms = self.fragments.map_or(8, Products::terms);
+                    vec![terms, 2 * terms, 4 * terms]
+                }
                 (false, _) => vec![128, 256, 512],
             });
         }
@@ -175,7 +196,7 @@ impl Tiles {
     /// When the tiles do not fit the device.
     pub(super) fn score(&self, env: &SizeEnv, target: &Target) -> Result<f64, Reason> {
         // Instructions on matrices read no flags, so each block is whole.
-        if self.fragments && self.depth.as_ref().is_some_and(|d| padding(d, env) > 1.0) {
+        if self.fragments.is_some() && self.depth.as_ref().is_some_and(|d| padding(d, env) > 1.0) {
             return Err(Reason::UnevenShares);
         }
         let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
@@ -192,7 +213,8 @@ impl Tiles {
         };
         if target.gpu {
             let items = if self.grouped { rows / r * (columns / c) } else { 1.0 };
-            let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t));
+            // Elements that are staged in one word are loaded, and kept, as one.
+            let depth = self.depth.as_ref().map_or(1.0, |[_, t]| value(t)) / self.in_word();
             let halves = if self.ahead { 2.0 } else { 1.0 };
             if self.grouped && self.is_rows() {
                 let local = halves * self.staged as f64 * depth * PARTNER_BYTES;
@@ -207,9 +229,13 @@ impl Tiles {
                 (true, 1) => depth / items,
                 (true, _) => depth * (rows + columns) / items,
             };
-            let registers = r * c + r + c + loaded;
+            let long = self.fragments.is_some() && c >= LONG as f64;
+            // Some of the sums of a block are beside the results, and all rows of the block.
+            let turn = 32.0 + 2.0 * r * depth / products::WORDS as f64 + 4.0;
+            let registers = r * c + loaded + if long { turn } else { r + c };
+            let most = target.accumulators() + if long { SUMS } else { 0.0 };
             let [file, spare, undeclared] = target.register_bytes().map(|bytes| bytes / REGISTER);
-            if (registers + spare) * items > file || registers > target.accumulators() {
+            if (registers + spare) * items > file || registers > most {
                 return Err(Reason::Registers);
             }
             let [fewest, most] = target.search.tile_items;
@@ -217,7 +243,7 @@ impl Tiles {
                 return Err(Reason::GroupUnsuited);
             }
             // Rows are padded.
-            let pad = if self.fragments { 16.0 } else { 4.0 };
+            let pad = if self.fragments.is_some() { 16.0 } else { 4.0 };
             let local = self.staged as f64 * depth * (rows.max(columns) + pad) * 4.0;
             if self.grouped
                 && halves * local.min(depth * (rows + columns + pad) * 4.0) > target.local_bytes()
@@ -303,7 +329,7 @@ impl Tiles {
             return Err(Reason::GroupUnsuited);
         }
         // The lanes of a warp have 8 by 4 parts, each with two halves.
-        let lanes = self.fragments.then_some([8, 4]).into_iter().flatten();
+        let lanes = self.fragments.map(|_| [8, 4]).into_iter().flatten();
         let apart = |(lanes, (r, [_, t])): (u64, (&&Size, &[Size; 2]))| match (value(r), value(t)) {
             (Some(r), Some(t)) => t % (lanes * r) == 0 && r % 2 == 0,
             _ => true,

@@ -30,6 +30,9 @@ pub struct DeviceLimits {
     /// Whether there are atomic operations on 64-bit integers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub atomics_64: bool,
+    /// Whether there is arithmetic of half precision.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub halves: bool,
 }
 
 impl DeviceLimits {
@@ -56,6 +59,7 @@ impl DeviceLimits {
             // A CPU broadcasts a scalar from memory to all lanes at no cost; broadcasting one lane
             // of a vector is not free.
             access_bytes: if device.kind == DeviceKind::Gpu { 16 } else { 0 },
+            halves: device.fp16,
             atomics_64: ATOMICS_64.iter().all(|e| device.extensions.iter().any(|own| own == e)),
         }
     }
@@ -72,6 +76,7 @@ impl Default for DeviceLimits {
             compute_units: 8,
             access_bytes: 0,
             atomics_64: false,
+            halves: false,
         }
     }
 }

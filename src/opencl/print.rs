@@ -7,11 +7,13 @@ mod atomics;
 mod checks;
 mod control;
 mod expr;
+mod halves;
 mod names;
 pub mod products;
 mod types;
 
 use super::plan::{Arg, Buffer, FAULT_WORDS, GOES_ON_WORDS, HostPlan, Launch, Role, Scalar};
+use crate::calculus::op::products::Products;
 use crate::calculus::scalar::Lit;
 use crate::kernel::index::{Atom, Index, Var};
 use crate::kernel::ir::{
@@ -20,6 +22,7 @@ use crate::kernel::ir::{
 };
 use crate::lang::types::ScalarType;
 use expr::stored;
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -32,8 +35,10 @@ struct Needed {
     powers: RefCell<BTreeSet<ScalarType>>,
     /// Floats by whose keys something is sorted.
     keys: RefCell<BTreeSet<ScalarType>>,
-    /// Whether there are matrix instructions.
-    products: Cell<bool>,
+    /// Kinds of matrix instructions.
+    products: RefCell<BTreeSet<Products>>,
+    /// Conversions from and to half precision.
+    halves: RefCell<BTreeSet<[ElemTy; 2]>>,
 }
 
 /// Returns the host plan of a program.
@@ -42,8 +47,12 @@ pub fn print(program: &Program) -> HostPlan {
     let checks = checks::Shared::default();
     let mut kernels = String::new();
     let mut launches = vec![];
-    for k in &program.kernels {
-        let (text, launch) = kernel(program, k, &needed, &checks);
+    let printed = match program.halves {
+        true => Cow::Borrowed(program),
+        false => Cow::Owned(halves::as_bits(program)),
+    };
+    for k in &printed.kernels {
+        let (text, launch) = kernel(&printed, k, &needed, &checks);
         kernels.push('\n');
         kernels.push_str(&text);
         launches.push(launch);
@@ -53,7 +62,7 @@ pub fn print(program: &Program) -> HostPlan {
         let c = c_type(ElemTy::scalar(t));
         kernels.contains(c.as_str())
     };
-    if uses(ScalarType::F16) {
+    if program.halves && uses(ScalarType::F16) {
         source.push_str("#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n");
     }
     if uses(ScalarType::F64) {
@@ -69,12 +78,15 @@ pub fn print(program: &Program) -> HostPlan {
     for t in needed.powers.into_inner() {
         source.push_str(&power(t));
     }
+    for [from, to] in needed.halves.into_inner() {
+        source.push_str(&halves::definition(from, to));
+    }
     for t in needed.keys.into_inner() {
-        source.push_str(&order_key(t));
+        source.push_str(&order_key(t, program.halves));
     }
     source.push_str(&atomics::functions(program));
-    if needed.products.get() {
-        source.push_str(products::DEFINITION);
+    for of in needed.products.into_inner() {
+        source.push_str(products::definition(of));
     }
     let (functions, faults) = checks.finish();
     source.push_str(&functions);
@@ -149,8 +161,9 @@ fn power(t: ScalarType) -> String {
 }
 
 /// Returns a C function that computes the key by which a float is sorted, from its bits alone.
-fn order_key(t: ScalarType) -> String {
-    let (c, u) = (c_type(ElemTy::scalar(t)), c_type(ElemTy::scalar(t.unsigned())));
+fn order_key(t: ScalarType, halves: bool) -> String {
+    let kept = if t == ScalarType::F16 && !halves { t.unsigned() } else { t };
+    let (c, u) = (c_type(ElemTy::scalar(kept)), c_type(ElemTy::scalar(t.unsigned())));
     let all = u64::MAX >> (64 - t.bits());
     let sign = all ^ (all >> 1);
     // The bits of infinity without the sign, and zeros below them.

@@ -45,20 +45,15 @@ pub(super) fn check(bytes: u64, what: &str) -> Result<()> {
 
 /// Checks that a device offers a program's element types.
 fn check_types(program: &Program, device: &DeviceInfo) -> Result<()> {
-    for (ty, offered, extension) in [
-        (ScalarType::F16, device.fp16, "cl_khr_fp16"),
-        (ScalarType::F64, device.fp64, "cl_khr_fp64"),
-    ] {
-        let used = program.entry.mentions(ty).filter(|_| !offered);
-        if let Some(span) = used {
-            let text = format!("{} does not support `{ty}`", device.label());
-            return Err(Diagnostic::error(Code::DeviceType, text)
-                .at(&program.source, span, format!("`{ty}` is used here"))
-                .note(format!("its driver does not offer the OpenCL extension {extension}"))
-                .help("use `f32`, or choose another device: `patsat devices` lists them")
-                .help("`patsat eval` runs the program in the interpreter")
-                .into());
-        }
+    let ty = ScalarType::F64;
+    if let Some(span) = program.entry.mentions(ty).filter(|_| !device.fp64) {
+        let text = format!("{} does not support `{ty}`", device.label());
+        return Err(Diagnostic::error(Code::DeviceType, text)
+            .at(&program.source, span, format!("`{ty}` is used here"))
+            .note("its driver does not offer the OpenCL extension cl_khr_fp64")
+            .help("use `f32`, or choose another device: `patsat devices` lists them")
+            .help("`patsat eval` runs the program in the interpreter")
+            .into());
     }
     Ok(())
 }

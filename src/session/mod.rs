@@ -90,6 +90,7 @@ pub use run::{Execute, Execution, How};
 pub use strategies::{Strategies, Trial, Tried};
 
 use crate::calculus::interp;
+use crate::calculus::op::products::Products;
 use crate::calculus::value::{Leaf, Value};
 use crate::device::cost_model::{Choice, CostModel, GroupLimits};
 use crate::device::{Capabilities, DeviceInfo, DeviceKind};
@@ -357,6 +358,7 @@ pub fn eval(program: &Program, request: &Request) -> Result<Evaluated> {
 fn offline(model: Option<&CostModel>) -> DeviceInfo {
     let kind = model.and_then(|m| m.matches.kind).unwrap_or(DeviceKind::Cpu);
     let gpu = kind == DeviceKind::Gpu;
+    let has = |of| model.is_some_and(|m| m.compute.products(of).is_some());
     let units = model.and_then(|m| u32::try_from(m.execution.groups_to_saturate).ok());
     let limits = model.and_then(|m| m.limits);
     let limits = limits.unwrap_or(GroupLimits { items: 256, local_bytes: 32 << 10 });
@@ -381,7 +383,9 @@ fn offline(model: Option<&CostModel>) -> DeviceInfo {
         fp16: false,
         extensions: ATOMICS_64.map(str::to_owned).to_vec(),
         capabilities: Capabilities {
-            products: model.is_some_and(|m| m.compute.products_gflops.is_some()),
+            products: has(Products::F32),
+            products_f16: has(Products::F16),
+            products_i8: has(Products::I8),
             ..Capabilities::default()
         },
     }

@@ -188,23 +188,20 @@ fn exported_graphs_have_costs() {
     assert!(graph.nodes.values().all(|n| n.cost.is_finite() && *n.cost >= 0.0));
 }
 
+/// Devices without arithmetic of half precision calculate with `float`, and round.
 #[test]
-fn element_types_that_the_device_lacks_are_named() {
+fn halves_need_no_extension() {
     let p = Place::new();
-    let f = p.file("h.pat", "entry h [n] (xs: [n]f16) : [n]f16 = map (* 2) xs\n");
-    let given = "--size n=8 --gen xs=iota --no-store --device portable";
-    for verb in ["run", "optimize", "bench"] {
-        let ran = p.run(&format!("{verb} {f} {given}")).fails("E0707", 7);
-        let said = ran.stderr();
-        assert!(said.contains("does not support `f16`") && said.contains("cl_khr_fp16"), "{said}");
-        assert!(said.contains("h.pat:1:14") && said.contains("= help:"), "{said}");
-    }
-    // A type that is only used inside the program counts too.
-    let inside = "entry h [n] (xs: [n]f32) : [n]f32 = map (\\x -> f32.f16 (f16.f32 x)) xs\n";
-    let f = p.file("inside.pat", inside);
-    p.run(&format!("run {f} {given}")).fails("E0707", 7);
-    p.run(&format!("eval {f} --size n=8 --gen xs=iota")).ok();
-    p.run(&format!("optimize {f} --size n=8 --device none")).ok();
+    let f = p.file("h.pat", "entry h [n] (xs: [n]f16) : [n]f16 = map (\\x -> x * 3 + 1) xs\n");
+    let given = "--size n=8 --gen xs=iota --no-store";
+    let ran = p.run(&format!("optimize {f} {given} --device none --emit kernel")).ok().stdout();
+    assert!(ran.contains("float_of_half") && ran.contains("half_of_float"), "{ran}");
+    assert!(ran.contains("ushort") && !ran.contains("cl_khr_fp16"), "{ran}");
+    p.run(&format!("run {f} {given} --device portable --verify")).ok();
+    // What is only copied is not converted.
+    let f = p.file("copy.pat", "entry c [n] (xs: [n]f16) : [n]f16 = reverse xs\n");
+    let ran = p.run(&format!("optimize {f} {given} --device none --emit kernel")).ok().stdout();
+    assert!(ran.contains("ushort") && !ran.contains("float"), "{ran}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The papers' low-level terms are found in the saturated e-graphs of the high-level programs.
 
 use patsat::calculus::elaborate::{self, elaborate};
+use patsat::calculus::op::products::Products;
 use patsat::calculus::term::Term;
 use patsat::diag::{Limits, Source};
 use patsat::saturate::{self, Saturated, StopReason, lookup};
@@ -288,30 +289,42 @@ fn products_by_matrix_instructions() {
         rule_set::<&str>(&[], float).expect("rules").offered(capabilities)
     };
     for float in [Float::Exact, Float::Contract, Float::Relaxed] {
-        for capabilities in [&[][..], &["products"]] {
+        for capabilities in [&[][..], &["products"], &["products_f16"], &["products_i8"]] {
             let rules = offered(float, capabilities);
-            let right = float == Float::Relaxed && !capabilities.is_empty();
-            for name in ["spread-fragments", "spread-fragments-then", "spread-fragments-with"] {
-                assert_eq!(rules.get(name).is_some(), right, "{name}: {float:?} {capabilities:?}");
+            for (of, rule) in [
+                (Products::F32, "spread-fragments"),
+                (Products::F16, "spread-half-fragments"),
+                (Products::I8, "spread-byte-fragments"),
+            ] {
+                // Sums of integers are the same in any order.
+                let allowed = float == Float::Relaxed || of == Products::I8;
+                let right = allowed && capabilities.contains(&of.capability());
+                for form in ["", "-then", "-with"] {
+                    let found = rules.get(&format!("{rule}{form}")).is_some();
+                    assert_eq!(found, right, "{rule}{form}: {float:?} {capabilities:?}");
+                }
             }
-            let others = rules.iter().filter(|r| !r.name.starts_with("spread-fragments"));
+            let others = rules.iter().filter(|r| !r.name.contains("-fragments"));
             for rule in others {
                 assert!(!rule.rhs.to_string().contains("sumProducts"), "{}", rule.name);
             }
         }
     }
     let program = |body: &str, t: &str| {
-        let text = format!("entry mm [n][m][k] (A: [n][k]{t}) (B: [k][m]{t}) : [n][m]{t} = {body}");
+        let text = format!("entry mm [n][m][k] (A: [n][k]{t}) (B: [k][m]{t}) = {body}");
         Program::check(&Source::new("mm", text), None).expect("a program")
     };
     let has = |body: &str, t: &str, float| {
         let sizes: Sizes = ["n", "m", "k"].iter().map(|n| ((*n).to_owned(), 1024)).collect();
         let program = elaborate(&program(body, t).entry, &sizes).expect("a term");
         let limits = Limits { saturation_time: None, ..Limits::default() };
-        let rules = offered(float, &["products"]);
+        let rules = offered(float, &Products::ALL.map(Products::capability));
         let graph = saturate::saturate(&program.forms(), &rules, &limits).expect("sound rules");
-        let term = "tiled 64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 (blocked 16 1024 (toLocalAhead id) (toLocalAhead id) \
-            (spreadFragments 8 8 4 4 (toPrivate (mapLcl 0 sumProducts))) 0.0 id))) . fork A (transpose . B)";
+        let zero = if t == "i8" { "0" } else { "0.0" };
+        let term = format!(
+            "tiled 64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 (blocked 64 1024 (toLocalAhead id) (toLocalAhead id) \
+            (spreadFragments 8 8 4 4 (toPrivate (mapLcl 0 sumProducts))) {zero} id))) . fork A (transpose . B)"
+        );
         let term = lookup::read(&Source::new("term", term), &program);
         term.is_ok_and(|term| lookup(&graph, &term, &program.env).is_ok())
     };
@@ -324,4 +337,15 @@ fn products_by_matrix_instructions() {
     assert!(!has(&sums("+", "0", "*"), "f32", Float::Contract));
     assert!(!has(&sums("+", "0", "*"), "f64", Float::Relaxed));
     assert!(!has(&sums("+", "0", "-"), "f32", Float::Relaxed));
+    // Sums of `f16` are another thing.
+    let halves = sums("+", "0", "\\a b -> f32.f16 a * f32.f16 b");
+    assert!(has(&halves, "f16", Float::Relaxed));
+    assert!(!has(&halves, "f16", Float::Contract));
+    assert!(!has(&sums("+", "0", "*"), "f16", Float::Relaxed));
+    let bytes = sums("+", "0", "\\a b -> i32.i8 a * i32.i8 b");
+    assert!(has(&bytes, "i8", Float::Exact));
+    // A program may convert the matrices first.
+    let whole = "let X = map (map f32.f16) A let Y = map (map f32.f16) B in map (\\row -> map (\\col -> \
+        reduce (+) 0 (map2 (*) row col)) (transpose Y)) X";
+    assert!(has(whole, "f16", Float::Relaxed));
 }

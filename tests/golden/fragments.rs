@@ -2,7 +2,9 @@
 //! instructions.
 
 use crate::check::{Kernels, array, kernels};
+use half::f16;
 use insta::Settings;
+use patsat::calculus::op::products::Products;
 use patsat::calculus::size::{Size, SizeEnv};
 use patsat::calculus::term::Term;
 use patsat::calculus::text::{Context, read_term};
@@ -19,8 +21,30 @@ use std::collections::HashMap;
 struct Group {
     /// Values of the variables and registers of each work-item.
     vars: Vec<HashMap<u32, i64>>,
-    regs: Vec<HashMap<u32, Vec<f32>>>,
-    memory: HashMap<Mem, Vec<f32>>,
+    regs: Vec<HashMap<u32, Vec<u32>>>,
+    memory: HashMap<Mem, Vec<u32>>,
+}
+
+/// The bits of each lane of the sum of two vectors.
+fn sum(t: ScalarType, a: &[u32], b: &[u32]) -> Vec<u32> {
+    let add = |(a, b): (&u32, &u32)| match t {
+        ScalarType::F32 => (f32::from_bits(*a) + f32::from_bits(*b)).to_bits(),
+        ScalarType::I32 => a.wrapping_add(*b),
+        _ => panic!("not made here: {t}"),
+    };
+    a.iter().zip(b).map(add).collect()
+}
+
+/// The numbers in a word, as they are multiplied.
+fn parts(of: Products, word: u32) -> Vec<f64> {
+    match of {
+        Products::F32 => vec![f32::from_bits(word).into()],
+        Products::F16 => {
+            let bits = word.to_le_bytes();
+            bits.chunks(2).map(|b| f16::from_le_bytes([b[0], b[1]]).to_f64()).collect()
+        }
+        Products::I8 => word.to_le_bytes().map(|b| f64::from(b.cast_signed())).to_vec(),
+    }
 }
 
 impl Group {
@@ -36,29 +60,46 @@ impl Group {
         g.0.iter().all(|i| self.index(i, item) >= 0)
     }
 
-    fn expr(&self, e: &Expr, item: usize) -> Vec<f32> {
+    /// The bits of each lane of a value.
+    fn expr(&self, e: &Expr, item: usize) -> Vec<u32> {
         match e {
-            #[expect(clippy::cast_possible_truncation, reason = "the literal is an f32")]
-            Expr::Lit(l) => vec![l.as_float().expect("a float") as f32],
+            Expr::Lit(l) => vec![u32::try_from(l.bits).expect("a narrow literal")],
             Expr::Reg(r) => self.regs[item][&r.id].clone(),
             Expr::Load(m, t, i) => {
                 let at = self.place(i, item);
                 self.memory[m][at..at + t.width].to_vec()
             }
-            Expr::Op(ScalarOp::Add, _, es) => {
-                vec![self.expr(&es[0], item)[0] + self.expr(&es[1], item)[0]]
+            Expr::Op(op, t, es) => {
+                let parts: Vec<Vec<u32>> = es.iter().map(|e| self.expr(e, item)).collect();
+                let bits = es[0].ty().scalar.bits();
+                let pairs = || parts[0].iter().zip(&parts[1]);
+                match op {
+                    ScalarOp::Add => sum(t.scalar, &parts[0], &parts[1]),
+                    ScalarOp::Shl => pairs().map(|(a, b)| a << b).collect(),
+                    ScalarOp::BitOr => pairs().map(|(a, b)| a | b).collect(),
+                    ScalarOp::Cast(_) => parts[0].clone(),
+                    ScalarOp::Bits => {
+                        let word = |lanes: &[u32]| {
+                            let put = |w: u64, b: &u32| w << bits | u64::from(*b);
+                            let all = lanes.iter().rev().fold(0, put);
+                            u32::try_from(all).expect("a word")
+                        };
+                        parts[0].chunks(t.scalar.bits() / bits).map(word).collect()
+                    }
+                    _ => panic!("not made here: {e}"),
+                }
             }
             Expr::Guarded(g, a, b) => self.expr(if self.holds(g, item) { a } else { b }, item),
             Expr::Splat(e, w) => vec![self.expr(e, item)[0]; *w],
             Expr::Vector(es) => es.iter().flat_map(|e| self.expr(e, item)).collect(),
             Expr::Lane(e, k) => vec![self.expr(e, item)[*k]],
-            Expr::Products(es) => self.products(es, item),
+            Expr::Products(of, es) => self.products(*of, es, item),
             _ => panic!("not made here: {e}"),
         }
     }
 
     /// What the work-items of a warp compute together, as [`Expr::Products`] says.
-    fn products(&self, es: &[Expr], item: usize) -> Vec<f32> {
+    fn products(&self, of: Products, es: &[Expr], item: usize) -> Vec<u32> {
         let warp = item - item % usize::try_from(WARP).expect("a number");
         let (g, q) = (item % 32 / 4, item % 4);
         let a = |i: usize, k: usize| self.expr(&es[1], warp + i % 8 * 4 + k % 4)[k / 4 * 2 + i / 8];
@@ -66,7 +107,17 @@ impl Group {
         let mut c = self.expr(&es[0], item);
         for (lane, c) in c.iter_mut().enumerate() {
             let (i, j) = (g + lane / 2 * 8, 2 * q + lane % 2);
-            *c += (0..8).map(|k| a(i, k) * b(k, j)).sum::<f32>();
+            let product = |k| -> f64 {
+                let (a, b) = (parts(of, a(i, k)), parts(of, b(k, j)));
+                a.iter().zip(b).map(|(a, b)| a * b).sum()
+            };
+            let more: f64 = (0..8).map(product).sum();
+            #[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
+            let more = match of.sum() {
+                ScalarType::F32 => (more as f32).to_bits(),
+                _ => (more as i32).cast_unsigned(),
+            };
+            *c = sum(of.sum(), &[*c], &[more])[0];
         }
         c
     }
@@ -128,8 +179,18 @@ impl Group {
     }
 }
 
+/// The bits of a small whole number.
+fn bits(t: ScalarType, x: i8) -> u32 {
+    match t {
+        ScalarType::F16 => f16::from_f32(x.into()).to_bits().into(),
+        ScalarType::F32 => f32::from(x).to_bits(),
+        ScalarType::I8 => x.cast_unsigned().into(),
+        _ => i32::from(x).cast_unsigned(),
+    }
+}
+
 /// Executes the only kernel of a program whose inputs are called `A`, `B` and `C`.
-fn execute(ir: &Program, inputs: &[(&str, &[f32])]) -> Vec<f32> {
+fn execute(ir: &Program, inputs: &[(&str, &[i8])]) -> Vec<u32> {
     let kernel = &ir.kernels[0];
     let mut memory = HashMap::new();
     let mut out = None;
@@ -139,11 +200,12 @@ fn execute(ir: &Program, inputs: &[(&str, &[f32])]) -> Vec<f32> {
             _ => None,
         };
         out = if found.is_none() { Some(Mem::Global(at)) } else { out };
-        let data = found.map_or_else(|| vec![f32::NAN; b.array.len], <[f32]>::to_vec);
-        memory.insert(Mem::Global(at), data);
+        let unknown = || vec![f32::NAN.to_bits(); b.array.len];
+        let data = found.map(|xs| xs.iter().map(|x| bits(b.array.scalar, *x)).collect());
+        memory.insert(Mem::Global(at), data.unwrap_or_else(unknown));
     }
     for (at, a) in kernel.locals.iter().enumerate() {
-        memory.insert(Mem::Local(at), vec![f32::NAN; a.len]);
+        memory.insert(Mem::Local(at), vec![f32::NAN.to_bits(); a.len]);
     }
     let items: usize = kernel.group.iter().product();
     let (vars, regs) = (vec![HashMap::new(); items], vec![HashMap::new(); items]);
@@ -152,24 +214,68 @@ fn execute(ir: &Program, inputs: &[(&str, &[f32])]) -> Vec<f32> {
     group.memory.remove(&out.expect("a result")).expect("a buffer")
 }
 
-/// Tiles of 32 by 32, blocks of 16, parts of 4 by 4: two warps.
-fn product([n, m, k]: [u64; 3], block: u64, staging: &str) -> Kernels {
-    let (r, q, kr) = (n.next_multiple_of(32), m.next_multiple_of(32), k.next_multiple_of(block));
-    let program = "entry product [n][m][k] (A: [n][k]f32) (B: [k][m]f32) : [n][m]f32 =
-        map (\\row -> map (\\col -> reduce (+) 0 (map2 (*) row col)) (transpose B)) A";
-    let term = format!(
-        "tiled 32 32 {r} {q} id id (mapWrg 1 (mapWrg 0 (blocked {block} {kr} ({staging} id) ({staging} id) \
-         (spreadFragments 4 4 2 2 (toPrivate (mapLcl 0 sumProducts))) 0.0 id))) . fork A (transpose . B)"
+/// A tile of a result, a block of the reduction, and the part of a work-item.
+struct Shape {
+    tile: u64,
+    block: u64,
+    part: &'static str,
+}
+
+impl Shape {
+    /// Tiles of 32 by 32, parts of 4 by 4: two warps.
+    fn of(block: u64) -> Shape {
+        Shape { tile: 32, block, part: "4 4 2 2" }
+    }
+}
+
+fn product_of(of: Products, [n, m, k]: [u64; 3], shape: &Shape, staging: &str) -> Kernels {
+    let Shape { tile, block, part } = shape;
+    let (r, q, kr) =
+        (n.next_multiple_of(*tile), m.next_multiple_of(*tile), k.next_multiple_of(*block));
+    let (t, s) = (of.operand(), of.sum());
+    let times = if t == s { "*".to_owned() } else { format!("\\a b -> {s}.{t} a * {s}.{t} b") };
+    let program = format!(
+        "entry product [n][m][k] (A: [n][k]{t}) (B: [k][m]{t}) : [n][m]{s} =
+        map (\\row -> map (\\col -> reduce (+) 0 (map2 ({times}) row col)) (transpose B)) A"
     );
-    let inputs = [("A", array(&[n, k])), ("B", array(&[k, m]))];
-    kernels(program, &[("n", n), ("m", m), ("k", k)], &inputs, &term)
+    let zero = if s.is_float() { "0.0" } else { "0" };
+    let term = format!(
+        "tiled {tile} {tile} {r} {q} id id (mapWrg 1 (mapWrg 0 (blocked {block} {kr} ({staging} id) ({staging} id) \
+         (spreadFragments {part} (toPrivate (mapLcl 0 sumProducts))) {zero} id))) . fork A (transpose . B)"
+    );
+    let matrix = |n, m| {
+        let row = Ty::array(&Size::constant(m), &Ty::Scalar(t));
+        Ty::array(&Size::constant(n), &row)
+    };
+    let inputs = [("A", matrix(n, k)), ("B", matrix(k, m))];
+    kernels(&program, &[("n", n), ("m", m), ("k", k)], &inputs, &term)
 }
 
 /// A matrix of small whole numbers.
-fn matrix(n: u64, m: u64, seed: u64) -> Vec<f32> {
-    let element =
-        |i: u64| f32::from(u8::try_from((i * i + seed * i + seed) % 17).expect("small")) - 8.0;
+fn matrix(n: u64, m: u64, seed: u64) -> Vec<i8> {
+    let element = |i: u64| i8::try_from((i * i + seed * i + seed) % 17).expect("small") - 8;
     (0..n * m).map(element).collect()
+}
+
+fn check(of: Products, sizes: [u64; 3], shape: &Shape) {
+    for staging in ["toLocal", "toLocalAhead"] {
+        let [n, m, k] = sizes;
+        let (a, b) = (matrix(n, k, 3), matrix(k, m, 5));
+        let out = execute(&product_of(of, sizes, shape, staging).ir, &[("A", &a), ("B", &b)]);
+        let [n, m, k] = sizes.map(|n| usize::try_from(n).expect("small"));
+        for i in 0..n {
+            for j in 0..m {
+                let sum: i32 =
+                    (0..k).map(|p| i32::from(a[i * k + p]) * i32::from(b[p * m + j])).sum();
+                let found = match of.sum() {
+                    ScalarType::F32 => f64::from(f32::from_bits(out[i * m + j])),
+                    _ => out[i * m + j].cast_signed().into(),
+                };
+                let right = (found - f64::from(sum)).abs() == 0.0;
+                assert!(right, "{of:?} {sizes:?} {staging}: {i} {j}: {found}, not {sum}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -182,19 +288,33 @@ fn warps_compute_products() {
         ([33, 31, 8], 8),
         ([3, 5, 32], 32),
     ] {
-        for staging in ["toLocal", "toLocalAhead"] {
-            let [n, m, k] = sizes;
-            let (a, b) = (matrix(n, k, 3), matrix(k, m, 5));
-            let out = execute(&product(sizes, block, staging).ir, &[("A", &a), ("B", &b)]);
-            let [n, m, k] = sizes.map(|n| usize::try_from(n).expect("small"));
-            for i in 0..n {
-                for j in 0..m {
-                    let sum: f32 = (0..k).map(|p| a[i * k + p] * b[p * m + j]).sum();
-                    assert!((out[i * m + j] - sum).abs() == 0.0, "{sizes:?} {staging}: {i} {j}");
-                }
-            }
+        check(Products::F32, sizes, &Shape::of(block));
+    }
+}
+
+/// Elements of fewer bytes are staged in words. Of rows of an odd length, no words lie in memory.
+#[test]
+fn warps_compute_products_of_narrow_elements() {
+    for (sizes, block) in [
+        ([32, 32, 64], 32),
+        ([64, 64, 64], 32),
+        ([40, 24, 96], 32),
+        ([33, 31, 64], 64),
+        ([3, 5, 64], 64),
+    ] {
+        for of in [Products::F16, Products::I8] {
+            check(of, sizes, &Shape::of(block));
         }
     }
+    check(Products::F16, [40, 31, 48], &Shape::of(16));
+}
+
+/// The sums of long parts are computed in turns.
+#[test]
+fn long_parts_have_few_sums_at_a_time() {
+    let long = |block| Shape { tile: 64, block, part: "8 16 4 4" };
+    check(Products::F32, [64, 64, 16], &long(16));
+    check(Products::F16, [64, 128, 64], &long(32));
 }
 
 /// All work-items of a warp are on one side of a condition on what the kernel does not change.
@@ -214,12 +334,15 @@ fn products_under_a_condition_are_proved() {
 
 #[test]
 fn the_text_of_products() {
-    let plan = product([64, 64, 64], 8, "toLocalAhead").plan;
     let mut settings = Settings::clone_current();
     settings.set_snapshot_path("../../snapshots/golden");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!("fragments", plan.source));
+    for (name, of, block) in [("fragments", Products::F32, 8), ("fragments_f16", Products::F16, 16)]
+    {
+        let plan = product_of(of, [64, 64, 64], &Shape::of(block), "toLocalAhead").plan;
+        settings.bind(|| insta::assert_snapshot!(name, plan.source));
+    }
 }
 
 fn refused(term: &str, k: u64) -> String {

@@ -7,7 +7,7 @@
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
-//! ([`contractions`]), loops that fold ([`folds`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), results of states ([`states_apart`]), functions of columns ([`whole_rows`]), operands that are computed where they are read ([`on_read`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
+//! ([`contractions`]), loops that fold ([`folds`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), results of states ([`states_apart`]), functions of columns ([`whole_rows`]), operands that are computed where they are read ([`on_read`]) or converted where they are multiplied ([`widened`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting. Forms that differ by rounding stand apart ([`approx`]).
 
 mod again;
@@ -80,6 +80,7 @@ mod texts;
 mod together;
 mod views;
 mod whole_rows;
+mod widened;
 mod windows;
 
 use self::core::{Ex, Var};
@@ -104,7 +105,7 @@ pub struct Program {
     /// Other forms of the program, where they may pay: with the reductions of rows apart, with long products of few
     /// results in parts, with contractions as products, with reductions in front of branches, with products in nests of their own, with histograms of
     /// elements in place of rows, with counting sorts by digits, with loops and irregular operations outside of maps, with results of the same rows side by side, with cheap arrays computed for each use, with the scalars of rows in arrays, with what is made of states behind scans, with functions of columns as functions of rows,
-    /// with the stages of large elements apart, with the outer maps of deep nests together, with operands of products computed where they are read.
+    /// with the stages of large elements apart, with the outer maps of deep nests together, with operands of products computed where they are read, or converted where they are multiplied.
     pub others: Vec<Term>,
     /// Terms that differ from it by rounding only, such as sums in another order. If there are any, they are a relaxed
     /// program's other forms in place of `others`: each of them is made like one of these.
@@ -335,6 +336,9 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         .and_then(|t| leaves::together(&t))
         .and_then(|t| parts::rows_named(&t, env))
         .and_then(copies::copied)?;
+    let widened = widened::operands(&term)?;
+    let converted = widened.is_some().then(|| term.clone());
+    let term = widened.unwrap_or(term);
     let apart = apart::reductions_apart(&term, env)?;
     let whole = apart.as_ref().unwrap_or(&term);
     let on_read = on_read::operands(whole, on_read::FEW, env)?;
@@ -375,6 +379,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         parts,
         on_read,
         on_read_parts,
+        converted,
         columns,
         in_groups,
         passed,

@@ -4,6 +4,7 @@
 //! `table`: its spelling, its type scheme, and whether it only rearranges. Type checking, type inference, the
 //! parser and the printer read that entry. `calculus::eval` defines the meaning of each operator.
 
+pub mod products;
 mod scheme;
 mod solve;
 mod table;
@@ -51,9 +52,6 @@ pub enum ReduceKind {
     /// As `Seq`, unrolled.
     Unroll,
 }
-
-/// Terms that a matrix instruction adds to a sum: see [`Op::SumProducts`].
-pub const TERMS: u64 = 8;
 
 /// The order of the parts of [`Op::Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -237,8 +235,8 @@ pub enum Op {
     /// As [`Op::Spread`], for rows alone, one by one: part `i` has the rows `i`, `i + n/t`, `i + 2*n/t`, and
     /// so on.
     SpreadRows,
-    /// For each element of a part of a matrix, a sum to which `k` products are added, each if its flag holds. The
-    /// work-items of a warp compute it together with matrix instructions: they have the parts that
+    /// For each element of a part of a matrix, a sum to which `k` products are added, each if its flag holds. What is
+    /// multiplied is converted to the type of the sum first ([`Products`](products::Products) has the types). The work-items of a warp compute it together with matrix instructions: they have the parts that
     /// [`Shares::Fragments`] orders, and each loads some of the elements of their common rows and columns.
     SumProducts,
     /// `w` cuts every element into `c` slices. `h` is applied to all slices, ordered so that corresponding

@@ -199,7 +199,7 @@ operators! {
     "spreadFragments" [Op::Spread(Shares::Fragments)] Computes
         "n m t/ u/ v! w!; ; h: [n/t*m/u][t][u]A -> [n/t*m/u][t][u]B; [n][m]A -> [n][m]B";
     "sumProducts" [Op::SumProducts] Computes
-        "t u k; A; ; [t][u](A, [k](bool, (A, A))) -> [t][u]A";
+        "t u k; A C; ; [t][u](C, [k](bool, (A, A))) -> [t][u]C";
     "spreadRows" [Op::SpreadRows] Computes "n t/; ; h: [n/t][t]A -> [n/t][t]B; [n]A -> [n]B";
     "sliced" [Op::Sliced] Computes
         "n c; ; w: X -> [c]A, h: [c*n]A -> [c*n]B, f: [n]([c]B, X) -> D; [n]X -> D";

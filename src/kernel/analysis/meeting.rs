@@ -112,7 +112,10 @@ impl When {
                     here = here.chosen(e, *op == ScalarOp::And);
                 }
             }
-            Expr::Op(_, _, es) | Expr::Vector(es) | Expr::Checked(_, es) | Expr::Products(es) => {
+            Expr::Op(_, _, es)
+            | Expr::Vector(es)
+            | Expr::Checked(_, es)
+            | Expr::Products(_, es) => {
                 es.iter().for_each(|e| self.visit_loads(e, f));
             }
             Expr::If(c, a, b) => [c, a, b].into_iter().for_each(|e| self.visit_loads(e, f)),

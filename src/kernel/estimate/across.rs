@@ -452,7 +452,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     } else if most == exposed {
         Part::time("the latency of one work-item's loads", arithmetic)
     } else if matrix.ns > floats.ns.max(integers.ns) {
-        let peak = m.compute.products_gflops.unwrap_or(m.compute.f32_gflops);
+        let peak = matrix.work / matrix.ns;
         Part::rate("matrix arithmetic", Share { ns: arithmetic, ..matrix }, peak, "FLOP/s")
     } else if integers.ns > floats.ns {
         let all = Share { ns: arithmetic, ..integers };

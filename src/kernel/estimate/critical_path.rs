@@ -4,7 +4,7 @@
 //! The code is executed for the first work-item with times in place of values. Of each loop, a few iterations are executed:
 //! by as much as each of the last of them ends later than the one before, so much each further iteration takes.
 
-use super::dependence_chain::{PRODUCTS, latency};
+use super::dependence_chain::{latency, of_products};
 use super::trip_count::Trips;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
@@ -308,9 +308,10 @@ impl Walk<'_> {
             Expr::Guarded(_, a, _) => self.expr(a),
             Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e),
             Expr::Vector(es) => self.all(es),
-            Expr::Products(es) => {
+            Expr::Products(of, es) => {
                 let from = self.all(es);
-                self.start(from, PRODUCTS.1) + PRODUCTS.0
+                let (latency, instructions) = of_products(*of);
+                self.start(from, instructions) + latency
             }
         }
     }

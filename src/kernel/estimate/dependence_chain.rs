@@ -2,6 +2,7 @@
 //! time in which its look-ahead window does not contain enough independent work.
 
 use super::op_kind::{OpKind, kind};
+use crate::calculus::op::products::Products;
 use crate::kernel::ir::index::Index;
 use crate::kernel::ir::{Block, Expr, Stmt};
 use crate::lang::typed::ScalarOp;
@@ -19,9 +20,15 @@ pub fn waiting(block: &Block) -> f64 {
     w.longest * (w.instructions / AHEAD).min(1.0)
 }
 
-/// The latency of the three instructions of [`Expr::Products`], one after the other, in latencies of an addition, and the
-/// number of instructions that could be issued while matrix units are busy with them.
-pub const PRODUCTS: (f64, f64) = (23.0, 20.0);
+/// The latency of a matrix instruction in latencies of an addition, and the number of instructions that could be issued
+/// while matrix units are busy with it.
+const PRODUCTS: (f64, f64) = (23.0 / 3.0, 20.0 / 3.0);
+
+/// The same of the instructions of [`Expr::Products`], one after the other.
+pub fn of_products(of: Products) -> (f64, f64) {
+    let n = of.instructions() as f64;
+    (PRODUCTS.0 * n, PRODUCTS.1 * n)
+}
 
 /// Returns the latency of an operation in latencies of an addition, and the number of its instructions; `float` says
 /// whether its result is a float.
@@ -29,7 +36,7 @@ pub fn latency(op: ScalarOp, float: bool) -> (f64, f64) {
     match kind(op, float) {
         OpKind::Special => (16.0, 30.0),
         OpKind::Div => (4.0, 1.0),
-        OpKind::Products => PRODUCTS,
+        OpKind::Products(of) => of_products(of),
         OpKind::Add | OpKind::Mul | OpKind::Fma | OpKind::Other => (1.0, 1.0),
     }
 }
@@ -99,7 +106,10 @@ impl Walk {
             Expr::Guarded(_, a, _) => (self.expr(a), 0.0, 0.0),
             Expr::Splat(e, _) | Expr::Lane(e, _) => (self.expr(e), 0.0, 0.0),
             Expr::Vector(es) => (self.all(es), 1.0, 0.0),
-            Expr::Products(es) => (self.all(es), PRODUCTS.0, PRODUCTS.1),
+            Expr::Products(of, es) => {
+                let (latency, instructions) = of_products(*of);
+                (self.all(es), latency, instructions)
+            }
         };
         self.instructions += instructions;
         let at = from + latency;

@@ -1,5 +1,6 @@
 //! Cost classes of operations.
 
+use crate::calculus::op::products::Products;
 use crate::lang::typed::ScalarOp;
 
 /// Cost classes of operations.
@@ -16,7 +17,7 @@ pub enum OpKind {
     /// Exponential, logarithm, power, trigonometry, error function.
     Special,
     /// A work-item's share of the matrix instructions of [`Expr::Products`](crate::kernel::ir::Expr::Products).
-    Products,
+    Products(Products),
     /// Integers, comparisons, selections, conversions.
     Other,
 }

@@ -110,9 +110,6 @@ pub(super) fn of_peak(work: f64, ns: f64, peak: f64, unit: &str) -> String {
     }
 }
 
-/// Operations of matrix units for one work-item's share of three products of 16 by 8 and 8 by 8 elements.
-const PRODUCTS_FLOPS: f64 = 192.0;
-
 /// Arithmetic: a group of operations of one kind and width.
 pub(super) struct Operations {
     /// Number of operations.
@@ -144,14 +141,18 @@ pub(super) fn operations(
         OpKind::Add | OpKind::Mul | OpKind::Fma => (2.0, peak),
         OpKind::Div => (c.divide_flops, peak),
         OpKind::Special => (c.special_flops, peak),
-        OpKind::Products => (PRODUCTS_FLOPS, c.products_gflops.unwrap_or(c.f32_gflops)),
+        // The results of a work-item are the products' share of 16 by 8.
+        OpKind::Products(of) => (
+            (4 * 2 * of.terms() * of.instructions()) as f64,
+            c.products(of).unwrap_or(c.f32_gflops),
+        ),
         OpKind::Other => (1.0, c.integer_gops),
     };
     Operations {
         work: count * lanes * flops,
         rate,
         integer: kind == OpKind::Other,
-        matrix: kind == OpKind::Products,
+        matrix: matches!(kind, OpKind::Products(_)),
     }
 }
 

@@ -9,6 +9,7 @@ pub use super::op_kind::OpKind;
 use super::op_kind::kind;
 use super::pressure;
 use super::trip_count::{Trips, UNKNOWN};
+use crate::calculus::op::products::Products;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::parts;
 use crate::kernel::ir::{
@@ -595,18 +596,20 @@ impl Walk<'_> {
             // Count the guarded side only: the guard holds in the common case.
             Expr::Guarded(_, a, _) => self.expr(a, count),
             Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e, count),
-            Expr::Products(es) => {
+            Expr::Products(of, es) => {
                 let held = self.lanes_held();
-                self.ops.push((None, (OpKind::Products, 1, 4), count, held));
+                self.ops.push((None, (OpKind::Products(*of), 1, 4), count, held));
                 for e in es {
-                    // Operands are registers, and need no vector. Each is split once: by a sum, a mask, and a difference.
+                    // Operands are registers, and need no vector. Each `f32` is split once: by a sum, a mask, and a difference.
                     let parts = if let Expr::Vector(parts) = e { &parts[..] } else { &[] };
                     for e in parts {
                         if !self.cut.insert(e.clone()) {
                             continue;
                         }
-                        self.ops.push((None, (OpKind::Other, 1, 4), 2.0 * count, held));
-                        self.ops.push((None, (OpKind::Add, 1, 4), count, held));
+                        if *of == Products::F32 {
+                            self.ops.push((None, (OpKind::Other, 1, 4), 2.0 * count, held));
+                            self.ops.push((None, (OpKind::Add, 1, 4), count, held));
+                        }
                         self.expr(e, count);
                     }
                 }

@@ -79,8 +79,8 @@ impl Display for Expr {
                 f.write_char('>')
             }
             Expr::Lane(e, k) => write!(f, "{e}.{k}"),
-            Expr::Products(es) => {
-                f.write_str("products(")?;
+            Expr::Products(of, es) => {
+                write!(f, "{}(", of.capability())?;
                 list(f, es)?;
                 f.write_char(')')
             }

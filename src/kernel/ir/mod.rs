@@ -6,8 +6,9 @@
 mod display;
 pub mod index;
 mod terms;
-pub(super) mod walk;
+pub(crate) mod walk;
 
+use crate::calculus::op::products::Products;
 use crate::calculus::scalar::Lit;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
@@ -102,16 +103,18 @@ pub enum Expr {
     Vector(Vec<Expr>),
     /// One lane of a vector.
     Lane(Arc<Expr>, usize),
-    /// `[c, a, b]`: sums of `f32` to which the work-items of a warp together add a product of matrices, `c + a*b`, where
-    /// `c` has 16 rows and 8 columns and a product has 8 terms. All work-items of a warp must evaluate it together. With
-    /// `g` and `q` the quotient and the remainder of a work-item's number by 4, it has
+    /// `[c, a, b]`: sums to which the work-items of a warp together add a product of matrices, `c + a*b`, where
+    /// `c` has 16 rows and 8 columns and a product has 8 terms. A term is a word of 4 bytes: an `f32`, or the bits of
+    /// several elements of fewer bytes, the first one lowest, whose products are added. All work-items of a warp must evaluate it
+    /// together. With `g` and `q` the quotient and the remainder of a work-item's number by 4, it has
     ///
     /// - of `c`, and of the result: rows `g` (lanes 0 and 1) and `g + 8` (lanes 2 and 3), columns `2*q` and `2*q + 1`;
     /// - of `a`: rows `g` and `g + 8` of column `q` (lanes 0 and 1), and of column `q + 4`;
     /// - of `b`: rows `q` and `q + 4` of column `g`.
     ///
-    /// The products have nearly the accuracy of `f32`: each number is multiplied in two parts. Sums are truncated.
-    Products(Vec<Expr>),
+    /// Products of `f32` have nearly the accuracy of `f32`: each number is multiplied in two parts. Those of others are exact.
+    /// Sums of `f32` are truncated.
+    Products(Products, Vec<Expr>),
 }
 
 /// The least and the greatest value of an integer type of at most 32 bits.
@@ -355,6 +358,8 @@ pub struct Program {
     pub contract: bool,
     /// Whether it may reassociate floating-point operations.
     pub relaxed: bool,
+    /// Whether the OpenCL compiler calculates with numbers of half precision.
+    pub halves: bool,
     /// Whether kernels in loops that a check ends find out for themselves that the loop has ended, so that the host need not
     /// wait for each check.
     pub ahead: bool,
@@ -550,7 +555,7 @@ impl Expr {
                 scalar: es.first().map_or(ScalarType::F32, |e| e.ty().scalar),
             },
             Expr::Lane(e, _) => ElemTy::scalar(e.ty().scalar),
-            Expr::Products(_) => ElemTy { scalar: ScalarType::F32, width: 4 },
+            Expr::Products(of, _) => ElemTy { scalar: of.sum(), width: 4 },
         }
     }
 
@@ -569,7 +574,7 @@ impl Expr {
             | Expr::Op(..)
             | Expr::Checked(..)
             | Expr::If(..)
-            | Expr::Products(_)
+            | Expr::Products(..)
             | Expr::Lane(..) => false,
         }
     }
@@ -607,7 +612,7 @@ impl Expr {
             | Expr::Checked(..)
             | Expr::If(..)
             | Expr::Guarded(..)
-            | Expr::Products(_)
+            | Expr::Products(..)
             | Expr::Vector(_) => false,
         }
     }
@@ -725,7 +730,7 @@ impl Expr {
             Expr::Op(op, t, es) => Expr::Op(*op, *t, each(es)),
             Expr::Checked(check, es) => Expr::Checked(*check, each(es)),
             Expr::Vector(es) => Expr::Vector(each(es)),
-            Expr::Products(es) => Expr::Products(each(es)),
+            Expr::Products(of, es) => Expr::Products(*of, each(es)),
             Expr::If(c, a, b) => Expr::If(one(c), one(a), one(b)),
             Expr::Guarded(g, a, b) => {
                 Expr::Guarded(Guard(g.0.iter().map(index).collect()), one(a), one(b))
@@ -741,7 +746,10 @@ impl Expr {
         match self {
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
             Expr::Index(i, _) | Expr::Load(_, _, i) => i.visit_data(&mut |e| e.visit(f)),
-            Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) | Expr::Products(es) => {
+            Expr::Op(_, _, es)
+            | Expr::Checked(_, es)
+            | Expr::Vector(es)
+            | Expr::Products(_, es) => {
                 es.iter().for_each(|e| e.visit(f));
             }
             Expr::If(c, a, b) => {

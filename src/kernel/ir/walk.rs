@@ -70,7 +70,7 @@ pub fn parts(e: &Expr, f: &mut dyn FnMut(&Expr, bool)) {
     match e {
         Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
         Expr::Index(i, _) | Expr::Load(_, _, i) => i.visit_data(&mut |e| f(e, false)),
-        Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) | Expr::Products(es) => {
+        Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) | Expr::Products(_, es) => {
             es.iter().for_each(|e| f(e, false));
         }
         Expr::If(c, a, b) => {
@@ -108,7 +108,7 @@ pub fn rebuilt(e: &Expr, f: &mut dyn FnMut(&Expr, bool) -> Expr) -> Expr {
         Expr::Op(op, t, es) => Expr::Op(*op, *t, all(es, f)),
         Expr::Checked(check, es) => Expr::Checked(*check, all(es, f)),
         Expr::Vector(es) => Expr::Vector(all(es, f)),
-        Expr::Products(es) => Expr::Products(all(es, f)),
+        Expr::Products(of, es) => Expr::Products(*of, all(es, f)),
         Expr::If(c, a, b) => {
             let c = Arc::new(f(c, false));
             let a = Arc::new(f(a, true));
@@ -191,7 +191,7 @@ impl Weight {
         let Weight { mut operations, mut heavy, .. } = parts;
         let worth = match e {
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) | Expr::Index(..) | Expr::Lane(..) => false,
-            Expr::Load(..) | Expr::Products(_) => {
+            Expr::Load(..) | Expr::Products(..) => {
                 heavy = true;
                 true
             }

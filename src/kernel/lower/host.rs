@@ -71,6 +71,7 @@ pub fn program(
             control: vec![],
             contract: options.contract || options.relaxed,
             relaxed: options.relaxed,
+            halves: options.device.halves,
             ahead: options.device.launches_ahead(),
         },
         choices: vec![],
@@ -125,6 +126,8 @@ fn unique(stem: &str, names: &mut BTreeSet<String>) -> Arc<str> {
 fn is_reserved(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "add_products",
+        "add_products_f16",
+        "add_products_i8",
         "add_tf32",
         "auto",
         "bool",
@@ -259,6 +262,8 @@ fn is_reserved(name: &str) -> bool {
         || name.starts_with("as_")
         || name.starts_with("checked_")
         || name.starts_with("convert_")
+        || name.contains("_of_half")
+        || name.starts_with("half") && name.contains("_of_")
         || name.starts_with("vload")
         || name.starts_with("vstore")
         || name.starts_with("get_")

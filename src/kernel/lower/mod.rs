@@ -49,6 +49,7 @@ mod tile_sort;
 mod updated;
 mod view;
 mod warp;
+mod words;
 
 pub use host::program;
 pub use schedule::{Record, Schedule};

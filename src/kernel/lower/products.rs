@@ -9,8 +9,9 @@
 use super::dest::Dest;
 use super::leaf::{self, Emit};
 use super::lowerer::Lowerer;
-use super::view::{Step, View, ill_formed, stop};
-use crate::calculus::op;
+use super::view::{Shape, Step, View, ill_formed, stop};
+use super::words;
+use crate::calculus::op::products::{Products, WORDS};
 use crate::calculus::scalar::Lit;
 use crate::calculus::term::Term;
 use crate::diag::Code;
@@ -18,38 +19,45 @@ use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::with_var_in;
 use crate::kernel::ir::{ElemTy, Expr, Reg, Stmt, WARP};
 use crate::lang::typed::ScalarOp;
-use crate::lang::types::ScalarType;
 use std::sync::Arc;
 
-const TERMS: i64 = op::TERMS.cast_signed();
+const TERMS: i64 = WORDS.cast_signed();
 
 /// Work-items of a warp that have parts beside each other.
 const ACROSS: i64 = 4;
 
-const F32: ElemTy = ElemTy::scalar(ScalarType::F32);
+/// Most fragments of a part whose sums are in registers together.
+const TOGETHER: i64 = 16;
 
-/// The pairs of elements that are multiplied, for each sum of the part of a work-item.
+/// The pairs of words that are multiplied, for each sum of the part of a work-item.
 struct Operands<'a> {
     x: &'a View,
+    of: Products,
     /// Number of the work-item in its group.
     item: Var,
-    /// Stands for the place in a row.
+    /// Stands for the place of a word in a row.
     place: Var,
 }
 
 impl Operands<'_> {
-    /// Returns the elements of row `i` and column `j` at a place.
+    /// Returns the words of row `i` and column `j` at a place.
     fn at(&self, i: &Index, j: &Index, place: &Index) -> Step<[Expr; 2]> {
-        let e = self.x.at(i)?.at(j)?.snd()?.at(place)?;
-        let pair = e.snd()?;
-        let (a, b) = (pair.fst()?.expr()?, pair.snd()?.expr()?);
-        if !e.fst()?.expr()?.is_true() {
+        let n = self.of.in_word().cast_signed();
+        let terms = self.x.at(i)?.at(j)?.snd()?;
+        let first = terms.at(&place.times(n))?;
+        let last = terms.at(&place.times(n).plus(n - 1))?;
+        if !first.fst()?.expr()?.is_true() || !last.fst()?.expr()?.is_true() {
             return stop(Code::KernelLimit, "matrix instructions at the end of a reduction");
         }
-        if [&a, &b].iter().any(|e| e.ty() != F32 || !matches!(e, Expr::Load(..))) {
-            return stop(Code::KernelLimit, "matrix instructions on what is not in memory");
-        }
-        Ok([a, b])
+        let pair = first.snd()?;
+        let word = |e: Expr| {
+            let word = if n == 1 { Some(&e) } else { words::whole(&e) };
+            match word {
+                Some(e @ Expr::Load(..)) => Ok(e.clone()),
+                _ => stop(Code::KernelLimit, "matrix instructions on what is not in memory"),
+            }
+        };
+        Ok([word(pair.fst()?.expr()?)?, word(pair.snd()?.expr()?)?])
     }
 
     /// Whether each work-item loads the same value as the one that `of` gives for it.
@@ -117,11 +125,17 @@ impl Lowerer {
             return ill_formed("sums of a work-item");
         };
         let whole = (item.hi + 1) % WARP == 0 && self.kernel.local_dims == [0];
-        if rows % 2 != 0 || columns % 2 != 0 || k % TERMS != 0 || !whole {
+        let Some(products) = Products::of(&f.ty().dom) else {
+            return ill_formed("the types of products");
+        };
+        let terms = products.terms().cast_signed();
+        if rows % 2 != 0 || columns % 2 != 0 || k % terms != 0 || !whole {
             return stop(Code::KernelLimit, "a part that is no whole number of fragments");
         }
+        let steps = k / terms;
         let (id, name) = self.fresh("p");
-        let of = Operands { x, item: item.clone(), place: Var { id, name, lo: 0, hi: k - 1 } };
+        let place = Var { id, name, lo: 0, hi: steps * TERMS - 1 };
+        let of = Operands { x, of: products, item: item.clone(), place };
         of.check(rows, columns)?;
         let number = Index::from(item.clone());
         let across = number.rem(ACROSS);
@@ -131,46 +145,73 @@ impl Lowerer {
         let (down, right) = (rows / 2, columns / 2);
         let elsewhere =
             (0..right).map(|j| of.column(j, right, &owner, &half)).collect::<Step<Vec<Expr>>>()?;
-        let t = ElemTy { width: 4, ..F32 };
-        let zero = Expr::Splat(Arc::new(Expr::Lit(Lit::float(ScalarType::F32, 0.0))), t.width);
-        let sums = (0..down * right)
-            .map(|_| self.declare(t, Some(zero.clone())))
-            .collect::<Step<Vec<Reg>>>()?;
-        self.repeat(k / TERMS, false, &mut |me, step| {
-            let places = [0, ACROSS].map(|p| step.times(TERMS).add(&across).plus(p));
-            let mut load = |e: Expr| leaf::bind(&View::Elem(e), me)?.expr();
-            let mut of_rows = vec![vec![]; usize::try_from(down).unwrap_or(0)];
-            let mut of_columns = vec![vec![]; usize::try_from(right).unwrap_or(0)];
-            for place in &places {
+        let sum = ElemTy::scalar(products.sum());
+        let zero = match sum.scalar.is_float() {
+            true => Lit::float(sum.scalar, 0.0),
+            false => Lit::int(sum.scalar, 0),
+        };
+        let t = ElemTy { width: 4, ..sum };
+        let zero = Expr::Splat(Arc::new(Expr::Lit(zero)), t.width);
+        // Parts whose sums would take too many registers beside the results have few sums at a time.
+        let together = if down * right > TOGETHER { (TOGETHER / 2 / down).max(1) } else { right };
+        let places = |step: &Index| [0, ACROSS].map(|p| step.times(TERMS).add(&across).plus(p));
+        let of_rows = |me: &mut Lowerer, step: &Index| {
+            let mut out = vec![vec![]; usize::try_from(down).unwrap_or(0)];
+            for place in &places(step) {
                 for half in 0..2 {
-                    for (i, row) in (half * down..).zip(&mut of_rows) {
+                    for (i, row) in (half * down..).zip(&mut out) {
                         let [a, _] = of.at(&i.into(), &0.into(), place)?;
-                        row.push(load(a)?);
+                        row.push(leaf::bind(&View::Elem(a), me)?.expr()?);
                     }
                 }
-                for (b, column) in elsewhere.iter().zip(&mut of_columns) {
-                    column.push(load(with_var_in(b, of.place.id, place))?);
-                }
             }
-            let pairs = of_rows.iter().flat_map(|a| of_columns.iter().map(move |b| (a, b)));
-            sums.iter().zip(pairs).try_for_each(|(sum, (a, b))| {
-                let parts =
-                    vec![Expr::Reg(sum.clone()), Expr::Vector(a.clone()), Expr::Vector(b.clone())];
-                me.emit(Stmt::Set(sum.clone(), Expr::Products(parts)))
-            })
-        })?;
-        for (n, sum) in (0..).zip(&sums) {
-            for lane in 0..4 {
-                let i = Index::from(n / right + lane / 2 * down);
-                let j = Index::from(n % right + lane % 2 * right);
-                let before = x.at(&i)?.at(&j)?.fst()?.expr()?;
-                let more = Expr::Reg(sum.clone()).lane(usize::try_from(lane).unwrap_or(0));
-                let after = Expr::Op(ScalarOp::Add, F32, vec![before, more]);
-                self.store(
-                    &View::Elem(after),
-                    &dest.at(&i)?.at(&j)?,
-                    &super::view::Shape::Elem(F32),
-                )?;
+            Ok(out)
+        };
+        // The rows of all steps stay in registers if they meet the columns in several turns.
+        let kept = match together < right {
+            true => (0..steps).map(|s| of_rows(self, &s.into())).collect::<Step<Vec<_>>>()?,
+            false => vec![],
+        };
+        let turn = usize::try_from(together).unwrap_or(1);
+        for (first, elsewhere) in (0..).step_by(turn).zip(elsewhere.chunks(turn)) {
+            let count = down * i64::try_from(elsewhere.len()).unwrap_or(0);
+            let sums = (0..count)
+                .map(|_| self.declare(t, Some(zero.clone())))
+                .collect::<Step<Vec<Reg>>>()?;
+            let add = |me: &mut Lowerer, step: &Index, rows: &[Vec<Expr>]| {
+                let mut of_columns = vec![vec![]; elsewhere.len()];
+                for place in &places(step) {
+                    for (b, column) in elsewhere.iter().zip(&mut of_columns) {
+                        let b = with_var_in(b, of.place.id, place);
+                        column.push(leaf::bind(&View::Elem(b), me)?.expr()?);
+                    }
+                }
+                let pairs = rows.iter().flat_map(|a| of_columns.iter().map(move |b| (a, b)));
+                sums.iter().zip(pairs).try_for_each(|(sum, (a, b))| {
+                    let [a, b] = [a, b].map(|e| Expr::Vector(e.clone()));
+                    let parts = vec![Expr::Reg(sum.clone()), a, b];
+                    me.emit(Stmt::Set(sum.clone(), Expr::Products(products, parts)))
+                })
+            };
+            if kept.is_empty() {
+                self.repeat(steps, false, &mut |me, step| {
+                    let rows = of_rows(me, step)?;
+                    add(me, step, &rows)
+                })?;
+            }
+            for (step, rows) in (0..).zip(&kept) {
+                add(self, &Index::from(step), rows)?;
+            }
+            let across = i64::try_from(elsewhere.len()).unwrap_or(1);
+            for (n, more) in (0..).zip(&sums) {
+                for lane in 0..4 {
+                    let i = Index::from(n / across + lane / 2 * down);
+                    let j = Index::from(first + n % across + lane % 2 * right);
+                    let before = x.at(&i)?.at(&j)?.fst()?.expr()?;
+                    let more = Expr::Reg(more.clone()).lane(usize::try_from(lane).unwrap_or(0));
+                    let after = View::Elem(Expr::Op(ScalarOp::Add, sum, vec![before, more]));
+                    self.store(&after, &dest.at(&i)?.at(&j)?, &Shape::Elem(sum))?;
+                }
             }
         }
         Ok(())

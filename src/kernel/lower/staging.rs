@@ -8,6 +8,8 @@ use super::dest::Dest;
 use super::leaf::{self, Emit};
 use super::lowerer::Lowerer;
 use super::view::{Shape, Slot, Step, View};
+use super::words::{self, is_one_load};
+use crate::calculus::op::products::Products;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{ElemTy, Expr, Mem, MemArray, Stmt};
 use crate::lang::types::ScalarType;
@@ -18,8 +20,10 @@ use std::rc::Rc;
 const PADDING: i64 = 4;
 
 /// Scalars of a row that work-items load together for matrix instructions, which take them from four rows. With rows that are as far
-/// apart, modulo the number of banks, these are in different banks.
+/// apart, modulo the number of banks, these are in different banks. Between four rows and the next there is as much, so that
+/// work-items that each store a vector down the rows, side by side, meet different banks, too.
 const FRAGMENT: i64 = 8;
+const ROWS: i64 = 4;
 const BANKS: i64 = 32;
 
 /// Widest vector that is copied at once.
@@ -38,6 +42,8 @@ pub struct Tile {
     columns: i64,
     /// Distance between rows, in elements.
     stride: i64,
+    /// Elements between each [`ROWS`] rows and the next.
+    gap: i64,
     /// Shape of an element.
     t: Shape,
     /// Distance between elements in their array, in scalars. The components of small tuples lie
@@ -45,6 +51,8 @@ pub struct Tile {
     step: i64,
     /// Whether blocks have no rows: `[columns]t`.
     flat: bool,
+    /// The type of what the elements hold, if they are words with elements of several rows.
+    held: Option<ScalarType>,
     plan: Plan,
     slots: Rc<[Slot]>,
 }
@@ -53,11 +61,23 @@ impl Tile {
     /// Distance between blocks, in elements, if there is room for several. It keeps vectors
     /// aligned.
     fn size(&self) -> i64 {
-        self.rows.saturating_mul(self.stride).saturating_add(PADDING - 1) / PADDING * PADDING
+        self.elements().saturating_add(PADDING - 1) / PADDING * PADDING
+    }
+
+    /// Number of elements of a block, with what is between rows.
+    fn elements(&self) -> i64 {
+        let rows = self.rows.saturating_mul(self.stride);
+        rows.saturating_add((self.rows - 1) / ROWS * self.gap)
+    }
+
+    /// Place of a row in its block.
+    fn row(&self, i: &Index) -> Index {
+        let start = i.times(self.stride);
+        if self.gap == 0 { start } else { start.add(&i.div(ROWS).times(self.gap)) }
     }
 
     fn slots(&self, block: &Index, i: &Index, j: &Index) -> Vec<Slot> {
-        let at = block.times(self.size()).add(&i.times(self.stride)).add(j);
+        let at = block.times(self.size()).add(&self.row(i)).add(j);
         super::view::advance(&self.t, &self.slots, &at.times(self.step))
     }
 
@@ -67,6 +87,14 @@ impl Tile {
             View::array(me.columns, move |j| View::of_slots(&me.t, &me.slots(&block, &i, j)))
         };
         let (me, block) = (self.clone(), block.clone());
+        if let Some(t) = self.held {
+            let n = words::in_word(t);
+            return View::array(self.rows * n, move |i| {
+                let (words, part) = (row(me.clone(), block.clone(), i.div(n)), i.rem(n));
+                let of = move |j: &Index| words.at(j)?.expr().map(|w| words::part(w, t, &part));
+                Ok(View::array(me.columns, move |j| Ok(View::Elem(of(j)?))))
+            });
+        }
         if self.flat {
             return row(me, block, Index::from(0));
         }
@@ -103,6 +131,14 @@ impl Tile {
             let (i, j) = self.place(f, l);
             if self.flat { source.at(&j) } else { source.at(&i)?.at(&j) }
         };
+        if let Some(t) = self.held {
+            let word = |l: i64| {
+                let (i, j) = self.place(f, l);
+                word_at(source, t, &i, &j)
+            };
+            let all = (0..self.plan.width).map(word).collect::<Step<Vec<_>>>()?;
+            return Ok(View::Elem(words::pack(&all)));
+        }
         if self.plan.width == 1 {
             return at(0);
         }
@@ -149,22 +185,33 @@ impl Lowerer {
         } else {
             v.clone()
         };
-        let plan = self.plan(&source, rows, columns, &t)?;
+        // Matrix instructions read words of a row, and the rows of a product are columns of a block.
+        let held = match &t {
+            Shape::Elem(ElemTy { scalar, width: 1 }) if self.kernel.fragments => {
+                Some(*scalar).filter(|t| is_packed(*t) && rows % words::in_word(*t) == 0)
+            }
+            _ => None,
+        };
+        let (rows, t) = match held {
+            Some(t) => (rows / words::in_word(t), Shape::Elem(ElemTy::scalar(words::WORD))),
+            None => (rows, t),
+        };
+        let plan = self.plan(&source, rows, columns, &t, held)?;
         let stride = match (self.kernel.fragments, plan.down) {
             (true, _) => columns + (FRAGMENT - columns).rem_euclid(BANKS),
             (false, true) => columns + PADDING,
             (false, false) => columns,
         };
+        let gap = if self.kernel.fragments && plan.down { FRAGMENT } else { 0 };
         let step = together(&t).map_or(1, |(_, step)| step);
-        Ok(Tile { rows, columns, stride, t, step, flat, plan, slots: Rc::new([]) })
+        Ok(Tile { rows, columns, stride, gap, t, step, flat, held, plan, slots: Rc::new([]) })
     }
 
     /// Allocates local memory for this many blocks.
     fn tile_of(&mut self, mut tile: Tile, blocks: i64) -> Tile {
         let together = together(&tile.t);
         // The last block needs no padding for the alignment of a next one.
-        let elements =
-            tile.size().saturating_mul(blocks - 1).saturating_add(tile.rows * tile.stride);
+        let elements = tile.size().saturating_mul(blocks - 1).saturating_add(tile.elements());
         let mut slots = vec![];
         if let Some((e, step)) = together {
             let mem = self.local_array(e, elements.saturating_mul(step));
@@ -235,7 +282,14 @@ impl Lowerer {
 
     /// Chooses the direction in which neighbouring work-items read neighbouring elements, and the
     /// widest vectors that are one load.
-    fn plan(&mut self, v: &View, rows: i64, columns: i64, t: &Shape) -> Step<Plan> {
+    fn plan(
+        &mut self,
+        v: &View,
+        rows: i64,
+        columns: i64,
+        t: &Shape,
+        held: Option<ScalarType>,
+    ) -> Step<Plan> {
         let scalar = matches!(t, Shape::Elem(e) if e.width == 1);
         let mut at = |n: i64| {
             let (id, name) = self.fresh("p");
@@ -255,10 +309,17 @@ impl Lowerer {
                     } else {
                         (i.clone(), at_multiple(&j, columns, w).plus(l))
                     };
-                    v.at(&i)?.at(&j)?.expr()
+                    match held {
+                        Some(t) => word_at(v, t, &i, &j),
+                        None => Ok(vec![v.at(&i)?.at(&j)?.expr()?]),
+                    }
                 };
                 let lanes = (0..w).map(lane).collect::<Step<Vec<_>>>()?;
-                if is_one_load(&Expr::vector(lanes)) {
+                // Words lie in memory, or rows of their parts do.
+                let parts = 0..lanes.first().map_or(0, Vec::len);
+                let part = |k: usize| Expr::vector(lanes.iter().map(|e| e[k].clone()).collect());
+                let is_run = words::run(&lanes).is_some();
+                if is_run || parts.map(part).all(|e| is_one_load(&e)) {
                     return Ok(Plan { down, width: w });
                 }
             }
@@ -292,6 +353,17 @@ impl Lowerer {
     }
 }
 
+/// Whether elements are staged in words for matrix instructions.
+fn is_packed(t: ScalarType) -> bool {
+    Products::ALL.iter().any(|p| p.operand() == t && p.in_word() > 1)
+}
+
+/// Returns the elements of the word in row `i` of words and column `j`.
+fn word_at(v: &View, t: ScalarType, i: &Index, j: &Index) -> Step<Vec<Expr>> {
+    let n = words::in_word(t);
+    (0..n).map(|k| v.at(&i.times(n).plus(k))?.at(j)?.expr()).collect()
+}
+
 /// If an element is a tuple of two to four scalars of the same type, returns the type, and the
 /// number of scalars of a vector that holds them. The whole tuple is then read in one access.
 fn together(t: &Shape) -> Option<(ElemTy, i64)> {
@@ -308,14 +380,6 @@ fn at_multiple(i: &Index, n: i64, w: i64) -> Index {
     let mut id = 0;
     i.visit_vars(&mut |v| id = v.id);
     Index::from(Var { id, name: "p".into(), lo: 0, hi: (n / w - 1).max(0) }).times(w)
-}
-
-fn is_one_load(e: &Expr) -> bool {
-    match e {
-        Expr::Load(_, t, _) => t.width > 1,
-        Expr::Guarded(_, a, _) => is_one_load(a),
-        _ => false,
-    }
 }
 
 fn first_load(v: &View) -> Option<Expr> {

@@ -9,6 +9,7 @@
 //! its nested blocks. A value that a guard protects is never computed outside that guard, and a
 //! value that is used once gets no register.
 
+use crate::calculus::op::products::Products;
 use crate::calculus::scalar::Lit;
 use crate::kernel::ir::index::{Guard, Index};
 use crate::kernel::ir::walk::{
@@ -62,7 +63,7 @@ enum Key {
     Guarded(Guard),
     Splat(usize),
     Vector,
-    Products,
+    Products(Products),
     Lane(usize),
 }
 
@@ -248,7 +249,7 @@ impl Finder {
             Expr::Guarded(g, ..) => Key::Guarded(g.clone()),
             Expr::Splat(_, w) => Key::Splat(*w),
             Expr::Vector(_) => Key::Vector,
-            Expr::Products(_) => Key::Products,
+            Expr::Products(of, _) => Key::Products(*of),
             Expr::Lane(_, k) => Key::Lane(*k),
         };
         let next = &mut self.next;

@@ -170,7 +170,9 @@ impl Cx {
                 Expr::Checked(*check, es.iter().map(|e| self.checked(e)).collect())
             }
             Expr::Vector(es) => Expr::vector(es.iter().map(|e| self.expr(e)).collect()),
-            Expr::Products(es) => Expr::Products(es.iter().map(|e| self.expr(e)).collect()),
+            Expr::Products(of, es) => {
+                Expr::Products(*of, es.iter().map(|e| self.expr(e)).collect())
+            }
             Expr::If(c, a, b) => Expr::If(go(c), go(a), go(b)),
             Expr::Splat(e, w) => Expr::Splat(go(e), *w),
             Expr::Lane(e, k) => self.expr(e).lane(*k),

@@ -72,7 +72,7 @@ fn keeps(body: &Block) -> bool {
     for s in body {
         s.visit(&mut |s| {
             simple &= matches!(s, Stmt::Decl(..) | Stmt::Set(..) | Stmt::If(..) | Stmt::Branch(..));
-            s.exprs(&mut |e| e.visit(&mut |e| simple &= !matches!(e, Expr::Products(_))));
+            s.exprs(&mut |e| e.visit(&mut |e| simple &= !matches!(e, Expr::Products(..))));
         });
     }
     let declared = declared(body);
@@ -165,7 +165,7 @@ fn needed_by_side(body: &Block, at: usize, second: bool) -> Option<Vec<usize>> {
     // Arithmetic on registers: a load is better under way early.
     let plain = |e: &Expr| {
         let mut plain = !e.has_check();
-        e.visit(&mut |e| plain &= !matches!(e, Expr::Load(..) | Expr::Products(_)));
+        e.visit(&mut |e| plain &= !matches!(e, Expr::Load(..) | Expr::Products(..)));
         plain
     };
     let sets = |s: &Stmt| match s {

@@ -163,7 +163,7 @@ impl Mover<'_> {
             | Expr::If(..)
             | Expr::Splat(..)
             | Expr::Vector(_)
-            | Expr::Products(_)
+            | Expr::Products(..)
             | Expr::Lane(..) => true,
         };
         let mut weight = Weight::default();

@@ -221,7 +221,7 @@ fn expr(e: &Expr, to: To<'_>) -> Expr {
         Expr::Op(op, t, es) => Expr::Op(*op, *t, all(es)),
         Expr::Checked(check, es) => Expr::Checked(*check, all(es)),
         Expr::Vector(es) => Expr::Vector(all(es)),
-        Expr::Products(es) => Expr::Products(all(es)),
+        Expr::Products(of, es) => Expr::Products(*of, all(es)),
         Expr::If(c, a, b) => Expr::If(go(c), go(a), go(b)),
         Expr::Guarded(g, a, b) => {
             let g = Guard(g.0.iter().map(index).collect());

@@ -746,7 +746,7 @@ impl Machine {
             | Expr::Index(..)
             | Expr::If(..)
             | Expr::Checked(..)
-            | Expr::Products(_) => {
+            | Expr::Products(..) => {
                 panic!("not made here")
             }
         }

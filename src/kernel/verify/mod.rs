@@ -206,12 +206,13 @@ impl Cx<'_> {
                 self.data(i)?;
                 self.access(*m, t.width, i)
             }
-            Expr::Products(_) if self.parted => {
+            Expr::Products(..) if self.parted => {
                 self.fail("matrix instructions that some work-items of a warp may not reach")
             }
-            Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) | Expr::Products(es) => {
-                es.iter().try_for_each(|e| self.expr(e))
-            }
+            Expr::Op(_, _, es)
+            | Expr::Checked(_, es)
+            | Expr::Vector(es)
+            | Expr::Products(_, es) => es.iter().try_for_each(|e| self.expr(e)),
             Expr::If(c, a, b) => {
                 self.expr(c)?;
                 let side = |holds| Cx { parted: true, ..self.knowing(c, holds) };

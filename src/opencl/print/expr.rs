@@ -1,6 +1,7 @@
 //! Prints expressions and indices in OpenCL C.
 
 use super::Printer;
+use super::halves;
 use super::products;
 use super::types::{c_type, literal, vector_suffix};
 use crate::calculus::scalar::Lit;
@@ -26,6 +27,9 @@ pub(super) enum Prec {
     Unary,
     Primary,
 }
+
+/// Numbers of half precision and their bits.
+const BITS: (ScalarType, ScalarType) = (ScalarType::F16, ScalarType::U16);
 
 /// C text with the precedence of its outermost operator.
 pub(super) struct Text(pub(super) String, Prec);
@@ -242,10 +246,9 @@ impl Printer<'_> {
                 let lanes: Vec<String> = es.iter().map(|e| self.lane_value(e)).collect();
                 primary(format!("(({})({}))", c_type(e.ty()), lanes.join(", ")))
             }
-            Expr::Products(es) => {
-                self.needed.products.set(true);
-                let parts: Vec<String> = es.iter().map(|e| self.expr(e).0).collect();
-                primary(format!("{}({})", products::FUNCTION, parts.join(", ")))
+            Expr::Products(of, es) => {
+                self.needed.products.borrow_mut().insert(*of);
+                self.call(products::function(*of), es)
             }
             Expr::Lane(v, k) => {
                 let s = format!("{}.s{k:x}", self.expr(v).at(Prec::Primary));
@@ -379,6 +382,9 @@ impl Printer<'_> {
                 narrowed(t, infix("^", Prec::BitXor, reinterpret(t, x(0)), sign))
             }
             ScalarOp::OrderKey => x(0),
+            // Halves are kept as their bits where a device does not calculate with them.
+            ScalarOp::Bits if !self.program.halves && (t.scalar, from.scalar) == BITS => x(0),
+            ScalarOp::Bits if !self.program.halves && (from.scalar, t.scalar) == BITS => x(0),
             ScalarOp::Bits => primary(format!("as_{}({})", c_type(t), x(0).0)),
             ScalarOp::IsNan | ScalarOp::IsInf => {
                 let test = self.call(op.function().unwrap_or_default(), es);
@@ -454,6 +460,13 @@ impl Printer<'_> {
                     _ => format!("convert_long{w}({})", x(0).0),
                 };
                 primary(format!("select({}, {}, {mask})", x(2).0, x(1).0))
+            }
+            ScalarOp::Cast(_)
+                if !self.program.halves
+                    && (from.scalar == ScalarType::F16 || t.scalar == ScalarType::F16) =>
+            {
+                self.needed.halves.borrow_mut().insert([from, t]);
+                self.call(&halves::function(from, t), es)
             }
             ScalarOp::Cast(_) => cast(from, t, x(0)),
             // The other functions of floats have the same names in OpenCL C.

@@ -1,16 +1,52 @@
 //! Products of matrices by the matrix instructions of NVIDIA, in inline PTX.
 //!
-//! The instructions multiply tf32 numbers, which are `f32` numbers with 10 bits of fraction instead of 23. Each number is
+//! Products of `f16` and of `i8` are exact. For `f32`, the instructions multiply tf32 numbers, which are `f32` numbers with 10 bits of fraction instead of 23. Each number is
 //! the sum of a large part, the nearest tf32 number, and a small part of at most 2^-11 of the number, which has one bit more than a
 //! tf32 number at most. The instruction truncates that bit. The product of two small parts is omitted. So a product is off by
 //! less than `2.01 * 2^-22` of itself; products of whole numbers up to 2^11 are exact.
 //! Numbers of which the large part is infinite (2^128 - 2^116 and more) have no small part, and give NaN.
 
+use crate::calculus::op::products::Products;
+
 /// The name of the function.
-pub const FUNCTION: &str = "add_products";
+pub fn function(of: Products) -> &'static str {
+    match of {
+        Products::F32 => "add_products",
+        Products::F16 => "add_products_f16",
+        Products::I8 => "add_products_i8",
+    }
+}
 
 /// The function: see [`Expr::Products`](crate::kernel::ir::Expr::Products).
-pub const DEFINITION: &str = r#"
+pub fn definition(of: Products) -> &'static str {
+    match of {
+        Products::F32 => OF_F32,
+        Products::F16 => OF_F16,
+        Products::I8 => OF_I8,
+    }
+}
+
+const OF_F16: &str = r#"
+float4 add_products_f16(const float4 sums, const uint4 a, const uint2 b) {
+    float c[4] = {sums.s0, sums.s1, sums.s2, sums.s3};
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a.s0), "r"(a.s1), "r"(a.s2), "r"(a.s3), "r"(b.s0), "r"(b.s1));
+    return (float4)(c[0], c[1], c[2], c[3]);
+}
+"#;
+
+const OF_I8: &str = r#"
+int4 add_products_i8(const int4 sums, const uint4 a, const uint2 b) {
+    int c[4] = {sums.s0, sums.s1, sums.s2, sums.s3};
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a.s0), "r"(a.s1), "r"(a.s2), "r"(a.s3), "r"(b.s0), "r"(b.s1));
+    return (int4)(c[0], c[1], c[2], c[3]);
+}
+"#;
+
+const OF_F32: &str = r#"
 void add_tf32(float *c, const uint4 a, const uint2 b) {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])

@@ -2,6 +2,7 @@
 
 use super::{print, products};
 use crate::calculus::eval;
+use crate::calculus::op::products::Products;
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Space, Term};
@@ -162,7 +163,7 @@ fn scal(n: u64, w: u64) -> Term {
 /// A function is defined if a kernel calls it, not if an input has its name.
 #[test]
 fn an_input_may_have_the_name_of_a_function() {
-    for name in [products::FUNCTION, "add_products2", "pow_i32"] {
+    for name in [products::function(Products::F32), "add_products2", "pow_i32"] {
         let f = map(MapKind::Glb(0), 4, &op1(ScalarOp::Abs));
         let plan = check(&seq(&[f, input(name, &arr(4, &f32s()))]), &[(name, floats(&[4]))]);
         assert!(!plan.source.contains("asm"), "{}", plan.source);

@@ -20,6 +20,7 @@ pub use listing::remembered_devices;
 pub use prepared::{DeviceInputs, Prepared, Progress, RunTimes, Watch};
 pub use resident::DeviceArray;
 
+use crate::calculus::op::products::Products;
 use crate::device::{Capabilities, DeviceInfo, DeviceKind, select};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::opencl::plan::HostPlan;
@@ -173,7 +174,9 @@ impl Runtime {
         runtime.info.capabilities = Capabilities {
             nontemporal: runtime.compiles(NONTEMPORAL_PROBE),
             sub_group: sub_group::size(&runtime),
-            products: products::available(&runtime),
+            products: products::available(&runtime, Products::F32),
+            products_f16: products::available(&runtime, Products::F16),
+            products_i8: products::available(&runtime, Products::I8),
         };
         Ok(runtime)
     }

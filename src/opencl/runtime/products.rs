@@ -1,28 +1,56 @@
 //! Finds out whether a device has the matrix instructions of [`products`], by a kernel that multiplies two small matrices.
 
 use super::Runtime;
+use crate::calculus::op::products::Products;
 use crate::diag::Result;
-use crate::lang::types::ScalarType;
-use crate::opencl::host::{HostArray, Inputs};
+use crate::opencl::host::Inputs;
 use crate::opencl::plan::{Arg, Buffer, HostPlan, Launch, Role};
 use crate::opencl::print::products;
 use std::sync::Arc;
 
 /// Work-items of the probe: two warps.
 const ITEMS: usize = 64;
-/// Rows and columns of the result, and terms of a product.
-const SHAPE: [usize; 3] = [16, 8, 8];
+/// Rows and columns of the result.
+const SHAPE: [usize; 2] = [16, 8];
 
-/// An element of a small matrix. It takes more bits than a tf32 number has.
-fn element(i: usize, j: usize) -> f32 {
-    let n = u16::try_from((i * 2909 + j * 1301) % 40_009).unwrap_or(0);
-    f32::from(n) - 20_000.0
+/// Elements of the small matrices are whole numbers, of which there are so many around 0. Those of `f32` take more bits than
+/// a tf32 number has; sums of products of the others are exact.
+fn values(of: Products) -> usize {
+    match of {
+        Products::F32 => 40_009,
+        Products::F16 => 2003,
+        Products::I8 => 251,
+    }
 }
 
-fn probe() -> HostPlan {
+/// An element of a small matrix.
+fn element(of: Products, i: usize, j: usize) -> f64 {
+    let n = u16::try_from((i * 2909 + j * 1301) % values(of)).unwrap_or(0);
+    let middle = u16::try_from(values(of) / 2).unwrap_or(0);
+    f64::from(n) - f64::from(middle)
+}
+
+/// The type of operands, and what makes a word of the elements from place `j` on.
+fn words(of: Products) -> (&'static str, &'static str) {
+    match of {
+        Products::F32 => ("float", "return (float)element(i, j);"),
+        Products::F16 => (
+            "uint",
+            "ushort2 bits;
+    vstore_half2_rte((float2)(element(i, j), element(i, j + 1)), 0, (private half*)&bits);
+    return as_uint(bits);",
+        ),
+        Products::I8 => (
+            "uint",
+            "return as_uint((char4)(element(i, j), element(i, j + 1), element(i, j + 2), element(i, j + 3)));",
+        ),
+    }
+}
+
+fn probe(of: Products) -> HostPlan {
     let buffers = vec![Buffer {
         name: "out".into(),
-        elem: ScalarType::F32,
+        elem: of.sum(),
         len: ITEMS / 32 * SHAPE[0] * SHAPE[1],
         role: Role::Output(0),
     }];
@@ -32,28 +60,36 @@ fn probe() -> HostPlan {
         global: [ITEMS, 1, 1],
         local: [ITEMS, 1, 1],
     }];
+    let (operand, word) = words(of);
+    let sum = if of.sum().is_float() { "float" } else { "int" };
+    let (n, values, middle) = (of.in_word(), values(of), values(of) / 2);
     HostPlan {
         source: format!(
             "{}
-float element(int i, int j) {{
-    return (float)((i * 2909 + j * 1301) % 40009) - 20000.0f;
+int element(int i, int j) {{
+    return (i * 2909 + j * 1301) % {values} - {middle};
+}}
+
+{operand} word(int i, int j) {{
+    {word}
 }}
 
 kernel __attribute__((reqd_work_group_size({ITEMS}, 1, 1)))
-void probe(global float* restrict out) {{
+void probe(global {sum}* restrict out) {{
     const int warp = get_local_id(0) / 32, g = get_local_id(0) % 32 / 4, q = get_local_id(0) % 4;
-    const float4 a = (float4)(element(g, q), element(g + 8, q), element(g, q + 4), element(g + 8, q + 4));
-    const float2 b = (float2)(element(q + warp, g), element(q + warp + 4, g));
-    const float4 c = {}((float4)(1.0f), a, b);
-    global float* here = out + 128 * warp + 8 * g + 2 * q;
+    const int j = q * {n}, k = (q + 4) * {n};
+    const {operand}4 a = ({operand}4)(word(g, j), word(g + 8, j), word(g, k), word(g + 8, k));
+    const {operand}2 b = ({operand}2)(word(g + warp, j), word(g + warp, k));
+    const {sum}4 c = {}(({sum}4)(1), a, b);
+    global {sum}* here = out + 128 * warp + 8 * g + 2 * q;
     here[0] = c.s0;
     here[1] = c.s1;
     here[64] = c.s2;
     here[65] = c.s3;
 }}
 ",
-            products::DEFINITION,
-            products::FUNCTION
+            products::definition(of),
+            products::function(of)
         ),
         options: "-cl-std=CL1.2".into(),
         buffers,
@@ -64,32 +100,34 @@ void probe(global float* restrict out) {{
     }
 }
 
-/// The results that are right for the first place of a result.
-fn expected(at: usize) -> f64 {
-    let [rows, columns, terms] = SHAPE;
+/// The result that is right at a place.
+fn expected(of: Products, at: usize) -> f64 {
+    let [rows, columns] = SHAPE;
     let (warp, i, j) = (at / (rows * columns), at / columns % rows, at % columns);
-    let term = |k| f64::from(element(i, k)) * f64::from(element(k + warp, j));
-    1.0 + (0..terms).map(term).sum::<f64>()
+    let terms = usize::try_from(of.terms()).unwrap_or(0);
+    1.0 + (0..terms).map(|k| element(of, i, k) * element(of, j + warp, k)).sum::<f64>()
 }
 
-/// Whether results are as near as sums of eight products of parts are, and as those of tf32 numbers alone are not.
-fn are_right(results: &[f32]) -> bool {
-    let most = 8.0 * 20_000.0 * 20_000.0;
+/// Whether results are as near as sums of products of parts are, and as those of tf32 numbers alone are not; those of exact
+/// products must be right.
+fn are_right(of: Products, results: &[f64]) -> bool {
+    let most = match of {
+        Products::F32 => 8.0 * 20_000.0 * 20_000.0 * 2f64.powi(-20),
+        Products::F16 | Products::I8 => 0.5,
+    };
     results.len() == ITEMS / 32 * SHAPE[0] * SHAPE[1]
-        && results
-            .iter()
-            .enumerate()
-            .all(|(at, x)| (f64::from(*x) - expected(at)).abs() < most * 2f64.powi(-20))
+        && results.iter().enumerate().all(|(at, x)| (*x - expected(of, at)).abs() < most)
 }
 
 /// Whether the device has the instructions, and they compute what is expected.
-pub(super) fn available(rt: &Runtime) -> bool {
-    let run = || -> Result<Vec<f32>> {
+pub(super) fn available(rt: &Runtime, of: Products) -> bool {
+    let run = || -> Result<Vec<f64>> {
         let nothing = rt.upload(&Inputs::default())?;
-        let (_, outputs) = rt.prepare(rt.build(&Arc::new(probe()))?, &nothing)?.check(rt)?;
-        Ok(outputs.first().and_then(HostArray::to_vec).unwrap_or_default())
+        let (_, outputs) = rt.prepare(rt.build(&Arc::new(probe(of)))?, &nothing)?.check(rt)?;
+        let Some(out) = outputs.first() else { return Ok(vec![]) };
+        Ok((0..out.len()).filter_map(|at| out.as_f64(at)).collect())
     };
-    rt.info.platform.contains("NVIDIA") && run().is_ok_and(|results| are_right(&results))
+    rt.info.platform.contains("NVIDIA") && run().is_ok_and(|results| are_right(of, &results))
 }
 
 #[cfg(test)]
@@ -97,13 +135,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_products_with_the_accuracy_of_f32_are_right() {
-        #[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is what is asked for")]
-        let right: Vec<f32> = (0..256).map(|at| expected(at) as f32).collect();
-        assert!(are_right(&right));
-        let short: Vec<f32> = right.iter().map(|x| f32::from_bits(x.to_bits() & !0x1fff)).collect();
-        assert!(!are_right(&short));
-        assert!(!are_right(&right.iter().rev().copied().collect::<Vec<_>>()));
-        assert!(!are_right(&[]));
+    fn only_products_that_are_near_enough_are_right() {
+        for of in Products::ALL {
+            #[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is asked for")]
+            let right: Vec<f64> = (0..256).map(|at| f64::from(expected(of, at) as f32)).collect();
+            assert!(are_right(of, &right));
+            let short = |x: &f64| {
+                #[expect(clippy::cast_possible_truncation, reason = "as before")]
+                let bits = (*x as f32).to_bits();
+                f64::from(f32::from_bits(bits & !0x1fff))
+            };
+            assert!(!are_right(of, &right.iter().map(short).collect::<Vec<_>>()));
+            assert!(!are_right(of, &right.iter().rev().copied().collect::<Vec<_>>()));
+            assert!(!are_right(of, &[]));
+        }
+    }
+
+    #[test]
+    fn sums_of_products_are_exact_where_they_must_be() {
+        for of in [Products::F16, Products::I8] {
+            assert!((0..256).all(|at| expected(of, at).abs() < 2f64.powi(24)));
+        }
     }
 }

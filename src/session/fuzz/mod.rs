@@ -171,7 +171,6 @@ impl Session {
         let (device, choice) = self.target()?;
         let model = choice.model;
         let scalars = ScalarType::ALL.into_iter().filter(|s| match s {
-            ScalarType::F16 => device.fp16,
             ScalarType::F64 => device.fp64,
             _ => true,
         });

@@ -192,6 +192,7 @@ fn numbers(o: &Options) -> impl Iterator<Item = usize> {
         compute_units,
         access_bytes,
         atomics_64: _,
+        halves: _,
     } = o.device;
     [
         [o.private_elements, o.unroll, o.global_group],

@@ -52,6 +52,7 @@ fn text(body: Block) -> String {
         control: vec![],
         contract: false,
         relaxed: false,
+        halves: false,
         ahead: false,
     };
     let source = print(&program).source;

@@ -1,0 +1,194 @@
+//! Operands of products that are converted to a wider type where they are multiplied.
+//!
+//! A program may convert whole matrices of `f16` or `i8` before it multiplies them. In the form that is made here, the product reads
+//! the matrices as they are, and converts elements when it multiplies them: matrix instructions multiply narrow elements, and a block
+//! of these takes less local memory. Where there are no such instructions, each conversion is made many times, so the program as it is
+//! written stays as another form.
+
+use super::build::{self, Built, reduces};
+use crate::calculus::op::products::Products;
+use crate::calculus::scalar::{SExpr, ScalarFn};
+use crate::calculus::term::{MapKind, Op, Term, TypeError};
+use crate::calculus::ty::Ty;
+use crate::lang::typed::ScalarOp;
+
+/// Returns the term with the operands of its products converted where they are multiplied; `None` if none of them is converted.
+///
+/// # Errors
+/// Never for a well-typed term; building the parts repeats the type checks.
+pub(super) fn operands(t: &Term) -> Result<Option<Term>, TypeError> {
+    let mut converts = false;
+    t.visit(&mut |t| converts |= is_conversion(t));
+    if !converts {
+        return Ok(None);
+    }
+    let widened = within(t)?;
+    Ok((widened != *t).then_some(widened))
+}
+
+fn within(t: &Term) -> Built {
+    let mut done = Term::id(&t.ty().dom);
+    let mut chain = t.chain();
+    // The first that is applied is the last.
+    while let Some(f) = chain.pop() {
+        let f = match f.op() {
+            Op::Fork | Op::Bimap => build::each_arg(&f, within)?,
+            Op::Fold | Op::While => build::each_arg(&f, within)?,
+            Op::Map(MapKind::Plain) if reduces(&f) => build::each_arg(&f, within)?,
+            _ => f,
+        };
+        match product(&f, &chain)? {
+            Some(product) => {
+                chain.truncate(chain.len() - 2);
+                done = build::compose(&product, &done)?;
+            }
+            None => done = build::compose(&f, &done)?,
+        }
+    }
+    Ok(done)
+}
+
+/// Returns the product of all pairs of two sides, of which some are converted, and `None` if this is none.
+fn product(sides: &Term, after: &[Term]) -> Result<Option<Term>, TypeError> {
+    let [.., pairs, cross] = after else { return Ok(None) };
+    let is_map = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
+    let is_pair = matches!(sides.op(), Op::Fork | Op::Bimap) && *cross.op() == Op::Cross;
+    if !is_pair || !is_map(pairs) || !is_map(&pairs.args()[0]) || !reduces(pairs) {
+        return Ok(None);
+    }
+    let (a, b) = (narrow(&sides.args()[0])?, narrow(&sides.args()[1])?);
+    if a.is_none() && b.is_none() {
+        return Ok(None);
+    }
+    let side = |found: Option<[Term; 2]>, k: usize| -> Result<[Term; 2], TypeError> {
+        let whole = &sides.args()[k];
+        let row = build::elements(&whole.ty().cod)?.1;
+        Ok(found.unwrap_or_else(|| [whole.clone(), Term::id(&row)]))
+    };
+    let ([a, of_a], [b, of_b]) = (side(a, 0)?, side(b, 1)?);
+    let sides = match sides.op() {
+        Op::Fork => build::fork(&a, &b)?,
+        _ => build::bimap(&a, &b)?,
+    };
+    let element = &pairs.args()[0].args()[0];
+    let element = pushed(element, &build::bimap(&of_a, &of_b)?)?;
+    let [n, m] = [0, 1].map(|k| cross.sizes()[k].clone());
+    let inner = build::map(MapKind::Plain, &m, &element)?;
+    let all = build::view(Op::Cross, &sides)?;
+    build::compose(&build::map(MapKind::Plain, &n, &inner)?, &all).map(Some)
+}
+
+/// Whether this converts an element for which there are matrix instructions to the type of their sums.
+fn is_conversion(f: &Term) -> bool {
+    let Op::Scalar(f) = f.op() else { return false };
+    let is = |t: &Ty, s| *t == Ty::Scalar(s);
+    matches!(&f.body, SExpr::Op(ScalarOp::Cast(_), _, of) if of[..] == [SExpr::Arg])
+        && Products::ALL
+            .iter()
+            .any(|p| p.operand() != p.sum() && is(&f.dom, p.operand()) && is(&f.cod, p.sum()))
+}
+
+/// Returns one side of a product without its conversion, and the conversion of a row; `None` if nothing is converted.
+fn narrow(side: &Term) -> Result<Option<[Term; 2]>, TypeError> {
+    let chain = side.chain();
+    let Some(at) = chain.iter().position(|f| *f.op() != Op::Transpose) else { return Ok(None) };
+    let (views, rest) = chain.split_at(at);
+    let (map, before) = (&rest[0], &rest[1..]);
+    match map.op() {
+        Op::Map(MapKind::Plain) if *map.args()[0].op() == Op::Map(MapKind::Plain) => {
+            let conversion = &map.args()[0].args()[0];
+            if !is_conversion(conversion) {
+                return Ok(None);
+            }
+            let before = match before {
+                [] => Term::id(&map.ty().dom),
+                before => Term::of_chain(before)?,
+            };
+            let narrow = views.iter().try_fold(before, |t, _| build::view(Op::Transpose, &t))?;
+            let (k, _) = build::elements(&build::elements(&side.ty().cod)?.1)?;
+            Ok(Some([narrow, build::map(MapKind::Plain, &k, conversion)?]))
+        }
+        // Rows with something besides.
+        Op::Zip if views.is_empty() && matches!(before, [f] if *f.op() == Op::Fork) => {
+            let (a, b) = (&before[0].args()[0], &before[0].args()[1]);
+            let Some([a, of_row]) = narrow(a)? else { return Ok(None) };
+            let beside = Term::id(&build::elements(&b.ty().cod)?.1);
+            let zipped = build::view(Op::Zip, &build::fork(&a, b)?)?;
+            Ok(Some([zipped, build::bimap(&of_row, &beside)?]))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Returns a function of elements after conversions of rows, which move to the function that first takes elements.
+fn pushed(f: &Term, conversions: &Term) -> Built {
+    let mut done = conversions.clone();
+    for f in f.chain().iter().rev() {
+        done = match f.op() {
+            Op::Fork => build::fork(&pushed(&f.args()[0], &done)?, &pushed(&f.args()[1], &done)?)?,
+            Op::Zip => match zipped(&done)? {
+                Some(zipped) => zipped,
+                None => build::compose(f, &done)?,
+            },
+            Op::Map(MapKind::Plain) => match of_converted(f, &done)? {
+                Some(map) => map,
+                None => build::compose(f, &done)?,
+            },
+            _ => build::compose(f, &done)?,
+        };
+    }
+    Ok(done)
+}
+
+/// Returns the pairs of two arrays that are converted, as pairs that are.
+fn zipped(sides: &Term) -> Result<Option<Term>, TypeError> {
+    if !matches!(sides.op(), Op::Bimap | Op::Fork) {
+        return Ok(None);
+    }
+    // What is converted, and the conversion of an element.
+    let apart = |side: &Term| -> Result<(Term, Option<Term>), TypeError> {
+        let chain = side.chain();
+        match chain[0].op() {
+            Op::Map(MapKind::Plain) if is_conversion(&chain[0].args()[0]) => {
+                Ok((build::rest(side)?, Some(chain[0].args()[0].clone())))
+            }
+            _ => Ok((side.clone(), None)),
+        }
+    };
+    let ((a, of_a), (b, of_b)) = (apart(&sides.args()[0])?, apart(&sides.args()[1])?);
+    if of_a.is_none() && of_b.is_none() {
+        return Ok(None);
+    }
+    let narrow = match sides.op() {
+        Op::Fork => build::fork(&a, &b)?,
+        _ => build::bimap(&a, &b)?,
+    };
+    let pairs = build::view(Op::Zip, &narrow)?;
+    let (n, pair) = build::elements(&pairs.ty().cod)?;
+    let (x, y) = build::halves(&pair)?;
+    if !pair.is_scalar() {
+        return Ok(None);
+    }
+    let part = |of: Option<Term>, second: bool| {
+        let it = SExpr::Arg.proj(second);
+        match of.as_ref().map(Term::op) {
+            Some(Op::Scalar(f)) => (f.body.at(&it), f.cod.clone()),
+            _ => (it, if second { y.clone() } else { x.clone() }),
+        }
+    };
+    let ((a, x), (b, y)) = (part(of_a, false), part(of_b, true));
+    let both = ScalarFn { dom: pair, cod: Ty::pair(&x, &y), body: SExpr::pair(a, b) };
+    build::compose(&build::map(MapKind::Plain, &n, &Term::scalar(both))?, &pairs).map(Some)
+}
+
+/// Returns a map of a scalar function after a map of another one, as one map.
+fn of_converted(map: &Term, before: &Term) -> Result<Option<Term>, TypeError> {
+    let chain = before.chain();
+    let (Op::Scalar(second), Op::Map(MapKind::Plain)) = (map.args()[0].op(), chain[0].op()) else {
+        return Ok(None);
+    };
+    let Op::Scalar(first) = chain[0].args()[0].op() else { return Ok(None) };
+    let both = Term::scalar(second.after(first));
+    let one = build::map(MapKind::Plain, &map.sizes()[0], &both)?;
+    build::compose(&one, &build::rest(before)?).map(Some)
+}
