@@ -16,42 +16,51 @@ pub struct Update {
 impl Update {
     /// The update of `old` to `new` by a kernel.
     pub fn of(body: &Block, old: Mem, new: Mem) -> Update {
-        let (mut held, changed) = (BTreeMap::new(), changed(body));
+        let mut update = Update { old, new, held: BTreeMap::new() };
+        let changed = changed(body);
         for s in body {
             s.visit(&mut |s| {
-                if let Stmt::Decl(r, Some(e @ Expr::Load(m, ..))) = s
-                    && *m == old
+                if let Stmt::Decl(r, Some(e)) = s
+                    && let Some(e) = update.element(e)
                     && !changed.contains(&r.id)
                 {
-                    held.insert(r.id, e.clone());
+                    update.held.insert(r.id, e);
                 }
             });
         }
-        Update { old, new, held }
+        update
+    }
+
+    /// Returns the load of what the value is, if it is from the old array.
+    fn element(&self, e: &Expr) -> Option<Expr> {
+        match e {
+            Expr::Load(m, ..) => (*m == self.old).then(|| e.clone()),
+            Expr::Reg(r) => self.held.get(&r.id).cloned(),
+            Expr::Lane(v, k) => Some(self.element(v)?.lane(*k)),
+            _ => None,
+        }
     }
 
     /// Whether the value is what the old array has at this place.
     pub fn keeps(&self, at: &Index, e: &Expr) -> bool {
-        match e {
-            Expr::Load(m, _, i) => *m == self.old && i == at,
-            Expr::Reg(r) => self.held.get(&r.id).is_some_and(|e| self.keeps(at, e)),
-            _ => false,
-        }
+        matches!(self.element(e), Some(Expr::Load(_, _, i)) if i == *at)
     }
 
     /// Turns each store of a choice between a new element and the old one into a choice between stores.
     pub fn by_side(&self, b: &Block) -> Block {
         let mut b = b.clone();
-        while let Some(next) = (0..b.len()).find_map(|at| self.moved_to_sides(&b, at)) {
+        while let Some(next) = (0..b.len())
+            .find_map(|at| self.moved_to_sides(&b, at).or_else(|| self.lanes_on_sides(&b, at)))
+        {
             b = next;
         }
         b.iter()
-            .map(|s| match s {
+            .flat_map(|s| match s {
                 Stmt::Store(m, i, e) if *m == self.new => self.store(i, e),
                 s => {
                     let mut s = s.clone();
                     s.blocks_mut().into_iter().for_each(|b| *b = self.by_side(b));
-                    s
+                    vec![s]
                 }
             })
             .collect()
@@ -85,28 +94,46 @@ impl Update {
         }
     }
 
-    fn store(&self, at: &Index, e: &Expr) -> Stmt {
-        let sides = |a: &Expr, b: &Expr| [a, b].map(|e| vec![self.store(at, e)]);
+    fn store(&self, at: &Index, e: &Expr) -> Block {
+        let sides = |a: &Expr, b: &Expr| [a, b].map(|e| self.store(at, e));
         match e {
             Expr::If(c, a, b) if self.keeps_a_side(at, e) => {
                 if let Some(c) = scalar(c) {
                     let [a, b] = sides(a, b);
-                    return choice(&c, a, b);
+                    return vec![choice(&c, a, b)];
                 }
                 if self.keeps(at, b)
                     && let Some(g) = any_lane(c)
                 {
                     let whole = Stmt::Store(self.new, at.clone(), e.clone());
-                    return Stmt::If(g, vec![whole], vec![]);
+                    return vec![Stmt::If(g, vec![whole], vec![])];
                 }
             }
             Expr::Guarded(g, a, b) if self.keeps_a_side(at, e) => {
                 let [a, b] = sides(a, b);
-                return Stmt::If(g.clone(), a, b);
+                return vec![Stmt::If(g.clone(), a, b)];
+            }
+            Expr::Vector(lanes) => {
+                let places = || lanes.iter().zip(0..).map(|(e, k)| (at.plus(k), e));
+                if places().any(|(at, e)| self.keeps_a_side(&at, e)) {
+                    return places().flat_map(|(at, e)| self.store(&at, e)).collect();
+                }
             }
             _ => {}
         }
-        Stmt::Store(self.new, at.clone(), e.clone())
+        vec![Stmt::Store(self.new, at.clone(), e.clone())]
+    }
+
+    /// If the statement stores a vector, and choices keep old elements in some of its lanes, stores the lanes one by one.
+    fn lanes_on_sides(&self, b: &Block, at: usize) -> Option<Block> {
+        let Some(Stmt::Store(m, i, Expr::Vector(lanes))) = b.get(at) else { return None };
+        if *m != self.new {
+            return None;
+        }
+        let stores = lanes.iter().zip(0..).map(|(e, k)| Stmt::Store(*m, i.plus(k), e.clone()));
+        let stores = stores.collect::<Vec<_>>();
+        let apart = [&b[..at], &stores, &b[at + 1..]].concat();
+        (at..at + lanes.len()).rev().find_map(|lane| self.moved_to_sides(&apart, lane))
     }
 
     /// If the statement stores a register that the sides of a choice set, and one side sets the old element, stores on the
@@ -198,6 +225,7 @@ mod tests {
     use crate::kernel::ir::index::{Guard, Var};
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType::{Bool, F32, I32};
+    use std::sync::Arc;
 
     const OLD: Mem = Mem::Global(0);
     const NEW: Mem = Mem::Global(1);
@@ -237,6 +265,21 @@ mod tests {
         let store = Stmt::Store(NEW, at(0), Expr::Arg(0, F32));
         let never = Guard::less(&at(1), &at(1));
         assert_eq!(remaining(&chosen(&at(0))), [Stmt::If(never, vec![store], vec![])]);
+    }
+
+    #[test]
+    fn lanes_that_keep_their_elements_are_not_stored() {
+        let pair = ElemTy { scalar: F32, width: 2 };
+        let whole = Reg { id: 8, name: "t8".into(), ty: pair };
+        let lane = |k| Expr::Lane(Arc::new(Expr::Reg(whole.clone())), k);
+        let mut b = chosen(&at(0));
+        let Some(Stmt::Branch(_, _, no)) = b.get_mut(1) else { panic!("a choice") };
+        *no = vec![Stmt::Set(reg(7), lane(0))];
+        b.insert(0, Stmt::Decl(whole.clone(), Some(Expr::Load(OLD, pair, at(0)))));
+        b[3] = Stmt::Store(NEW, at(0), Expr::Vector(vec![Expr::Reg(reg(7)), lane(1)]));
+        let store = Stmt::Store(NEW, at(0), Expr::Arg(0, F32));
+        let never = Guard::less(&at(1), &at(1));
+        assert_eq!(remaining(&b), [b[0].clone(), Stmt::If(never, vec![store], vec![])]);
     }
 
     #[test]
