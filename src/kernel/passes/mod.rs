@@ -29,6 +29,7 @@ mod own_rows;
 mod passed_on;
 mod proved_checks;
 mod rounds_ahead;
+mod sides;
 mod state_copies;
 mod stored_twice;
 mod wide_accesses;
@@ -40,10 +41,11 @@ use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{Kernel, Program};
 use crate::kernel::options::DeviceLimits;
 
-/// Resolves the guards of a kernel, and removes checks that cannot fail.
+/// Resolves the guards of a kernel, removes checks that cannot fail, and computes what one side of a choice needs on that side.
 pub fn resolve(k: &mut Kernel) {
     proved_checks::remove(k);
     guards::resolve(k);
+    sides::loops(k);
 }
 
 /// Runs the passes that take what kernels share into account, before each kernel is completed. `host` gives names for what
