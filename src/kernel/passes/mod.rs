@@ -24,6 +24,7 @@ mod lifetimes;
 mod load_reuse;
 mod masked;
 mod memory_reuse;
+mod neutral_steps;
 mod overlap;
 mod own_rows;
 mod passed_on;
@@ -52,6 +53,9 @@ pub fn resolve(k: &mut Kernel) {
 /// belongs to the host. The guards are resolved.
 pub fn begin(program: &mut Program, device: &DeviceLimits, host: &mut Fresh) {
     counted::loops(program, host);
+    if program.relaxed {
+        neutral_steps::leave_out(program);
+    }
     passed_on::states(program);
     state_copies::states(program);
     forward_copies::to_checks(program);
