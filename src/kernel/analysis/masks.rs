@@ -59,6 +59,8 @@ pub struct Masks<'a> {
     program: &'a Program,
     /// By kernel.
     codes: RefCell<FxHashMap<usize, Rc<Code>>>,
+    /// By kernel and register. `None` if nothing is known.
+    registers: RefCell<FxHashMap<(usize, u32), Option<Masked>>>,
     /// By kernel and memory. `None` while an array is looked at, and if nothing is known.
     arrays: RefCell<FxHashMap<(Option<usize>, Mem), Option<Rc<Array>>>>,
 }
@@ -66,7 +68,12 @@ pub struct Masks<'a> {
 impl<'a> Masks<'a> {
     /// The masks of a program whose kernels are not complete yet.
     pub fn of(program: &'a Program) -> Masks<'a> {
-        Masks { program, codes: RefCell::default(), arrays: RefCell::default() }
+        Masks {
+            program,
+            codes: RefCell::default(),
+            registers: RefCell::default(),
+            arrays: RefCell::default(),
+        }
     }
 
     /// Returns what is known of a value of a kernel; of a kernel that is not part of the program yet, nothing is known but its
@@ -80,7 +87,15 @@ impl<'a> Masks<'a> {
         let of = |e: &Expr| self.of_value(kernel, e, depth);
         match e {
             Expr::Lit(l) => Some(Masked { value: *l, unless: vec![Index::from(-1)] }),
-            Expr::Reg(r) => of(self.code(kernel?).values.get(&r.id)?),
+            Expr::Reg(r) => {
+                let key = (kernel?, r.id);
+                if let Some(known) = self.registers.borrow().get(&key) {
+                    return known.clone();
+                }
+                let found = self.code(key.0).values.get(&r.id).and_then(of);
+                self.registers.borrow_mut().insert(key, found.clone());
+                found
+            }
             Expr::If(c, yes, no) => {
                 let conditions = |holds| conditions(c, holds);
                 either(of(yes), of(no), &conditions)
