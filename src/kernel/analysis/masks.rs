@@ -33,11 +33,8 @@ pub struct Masked {
 
 /// What is known of the elements of an array, by their places.
 struct Array {
-    /// The digits of a place, the least first: each is the remainder, by the second number, of the quotient by the first. The
-    /// last has no second number.
-    digits: Vec<(i64, Option<i64>)>,
-    /// Conditions: a weight of each digit, and what does not depend on the place.
-    unless: Vec<(Vec<i64>, Index)>,
+    digits: Digits,
+    unless: Vec<ByDigits>,
     value: Lit,
 }
 
@@ -300,45 +297,11 @@ fn extreme(i: &Index, these: &dyn Fn(&Var) -> bool, up: bool) -> Option<Index> {
 }
 
 impl Array {
-    /// What is known of the elements of an array, if each is stored at this place with this value. `stays` says what means the same
-    /// elsewhere.
+    /// What is known of the elements of an array, if each is stored at this place with this value. `stays` says which variables and
+    /// values mean the same elsewhere.
     fn of(at: &Index, known: &Masked, stays: &dyn Fn(&Index) -> bool) -> Option<Array> {
-        let mut strides: Vec<i64> = at.terms().map(|(_, c)| c).collect();
-        strides.sort_unstable();
-        strides.dedup();
-        if strides.first().is_none_or(|c| *c < 1) {
-            return None;
-        }
-        // The place as digits, each of them an index.
-        let (mut rest, mut divisor) = (at.clone(), 1);
-        let (mut digits, mut places) = (vec![], vec![]);
-        for c in strides {
-            let step = c / divisor;
-            if c % divisor != 0 || step < 2 {
-                continue;
-            }
-            let (above, digit) = rest.split_by(step);
-            let (lo, hi) = digit.range();
-            if lo >= 0 && hi < step {
-                digits.push((divisor, Some(step)));
-                places.push(digit);
-                (rest, divisor) = (above, c);
-            }
-        }
-        digits.push((divisor, None));
-        places.push(rest);
-        let by_digits = |c: &Index| -> Option<(Vec<i64>, Index)> {
-            let mut rest = c.clone();
-            let weights = places.iter().map(|digit| {
-                let Some((first, c)) = digit.terms().next() else { return Some(0) };
-                let own = rest.terms().find(|(a, _)| *a == first).map_or(0, |(_, c)| c);
-                let weight = (own % c == 0).then_some(own / c)?;
-                rest = rest.sub(&digit.times(weight));
-                Some(weight)
-            });
-            let weights = weights.collect::<Option<Vec<_>>>()?;
-            stays(&rest).then_some((weights, rest))
-        };
+        let (digits, places) = digits(at)?;
+        let by_digits = |c: &Index| Some(by_digits(c, &places)).filter(|(_, rest)| stays(rest));
         let unless: Vec<_> = known.unless.iter().filter_map(by_digits).collect();
         (!unless.is_empty()).then_some(Array { digits, unless, value: known.value })
     }
@@ -349,16 +312,114 @@ impl Array {
 
     /// The conditions at a place.
     fn at(&self, place: &Index) -> Vec<Index> {
-        let digit = |(divisor, step): &(i64, Option<i64>)| {
-            let above = place.div(*divisor);
-            step.map_or_else(|| above.clone(), |step| above.rem(step))
-        };
-        let digits: Vec<Index> = self.digits.iter().map(digit).collect();
-        let at = |(weights, rest): &(Vec<i64>, Index)| {
-            weights.iter().zip(&digits).fold(rest.clone(), |sum, (w, d)| sum.add(&d.times(*w)))
-        };
-        self.unless.iter().map(at).collect()
+        at_place(&self.digits, &self.unless, place)
     }
+}
+
+/// Digits of places, the least first: each is the remainder, by the second number, of the quotient by the first.
+type Digits = Vec<(i64, Option<i64>)>;
+
+/// A condition on digits: the weight of each, and what is added to their sum.
+type ByDigits = (Vec<i64>, Index);
+
+/// Returns a place as digits, each of them an index.
+fn digits(at: &Index) -> Option<(Digits, Vec<Index>)> {
+    let mut strides: Vec<i64> = at.terms().map(|(_, c)| c).collect();
+    strides.sort_unstable();
+    strides.dedup();
+    if strides.first().is_none_or(|c| *c < 1) {
+        return None;
+    }
+    let (mut rest, mut divisor) = (at.clone(), 1);
+    let (mut digits, mut places) = (vec![], vec![]);
+    for c in strides {
+        let step = c / divisor;
+        if c % divisor != 0 || step < 2 {
+            continue;
+        }
+        let (above, digit) = rest.split_by(step);
+        let (lo, hi) = digit.range();
+        if lo >= 0 && hi < step {
+            digits.push((divisor, Some(step)));
+            places.push(digit);
+            (rest, divisor) = (above, c);
+        }
+    }
+    digits.push((divisor, None));
+    places.push(rest);
+    Some((digits, places))
+}
+
+/// Returns a condition with as much of it as possible expressed by digits.
+fn by_digits(c: &Index, places: &[Index]) -> ByDigits {
+    let mut rest = c.clone();
+    let weights = places.iter().map(|digit| {
+        let common = digit.terms().find_map(|(a, c)| {
+            let (_, own) = rest.terms().find(|(b, _)| *b == a)?;
+            (own % c == 0).then_some(own / c)
+        });
+        let weight = common.unwrap_or(0);
+        rest = rest.sub(&digit.times(weight));
+        weight
+    });
+    let weights = weights.collect();
+    (weights, rest)
+}
+
+/// Returns conditions on digits at a place.
+fn at_place(digits: &Digits, conditions: &[ByDigits], place: &Index) -> Vec<Index> {
+    let digit = |(divisor, step): &(i64, Option<i64>)| {
+        let above = place.div(*divisor);
+        step.map_or_else(|| above.clone(), |step| above.rem(step))
+    };
+    let digits: Vec<Index> = digits.iter().map(digit).collect();
+    let at = |(weights, rest): &ByDigits| {
+        weights.iter().zip(&digits).fold(rest.clone(), |sum, (w, d)| sum.add(&d.times(*w)))
+    };
+    conditions.iter().map(at).collect()
+}
+
+/// Where elements are read, as conditions on their places.
+pub struct Read {
+    digits: Digits,
+    conditions: Vec<ByDigits>,
+}
+
+impl Read {
+    /// The elements at a place that is an index, where conditions hold. `None` if nothing limits them.
+    pub fn of(at: &Index, conditions: &[Index]) -> Option<Read> {
+        let (digits, places) = digits(at)?;
+        let mut all: Vec<ByDigits> = vec![];
+        for c in conditions {
+            let (weights, rest) = by_digits(c, &places);
+            if let Some(rest) = most(&rest, &|_| true).filter(|rest| !rest.has_data())
+                && weights.iter().any(|w| *w != 0)
+            {
+                all.push((weights, rest));
+            }
+        }
+        for (k, (place, (_, step))) in places.iter().zip(&digits).enumerate() {
+            let greatest = place.range().1;
+            if step.is_some_and(|step| greatest < step - 1) {
+                let weights = (0..places.len()).map(|j| -i64::from(j == k)).collect();
+                all.push((weights, Index::from(greatest)));
+            }
+        }
+        (!all.is_empty()).then_some(Read { digits, conditions: all })
+    }
+
+    /// The conditions under which the element at a place is read: all of them hold.
+    pub fn at(&self, place: &Index) -> Vec<Index> {
+        at_place(&self.digits, &self.conditions, place)
+    }
+}
+
+/// Returns conditions that hold if all of the first or all of the second do.
+pub fn or(a: &[Index], b: &[Index]) -> Vec<Index> {
+    let follows = |c: &Index, from: &[Index]| from.iter().any(|d| c.sub(d).range().0 >= 0);
+    let ours = a.iter().filter(|c| follows(c, b));
+    let theirs = b.iter().filter(|c| follows(c, a) && !a.contains(c));
+    ours.chain(theirs).cloned().collect()
 }
 
 impl Code {

@@ -33,6 +33,7 @@ mod rounds_ahead;
 mod sides;
 mod state_copies;
 mod stored_twice;
+mod unread;
 mod wide_accesses;
 
 pub use lifetimes::touched;
@@ -56,6 +57,8 @@ pub fn begin(program: &mut Program, device: &DeviceLimits, host: &mut Fresh) {
     if program.relaxed {
         neutral_steps::leave_out(program);
     }
+    sides::loads(program);
+    unread::leave_out(program);
     passed_on::states(program);
     state_copies::states(program);
     forward_copies::to_checks(program);

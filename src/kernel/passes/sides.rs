@@ -4,7 +4,7 @@
 //! the program needs it there. On its side, it is not computed where the other side is taken, and what it loads is not read.
 
 use crate::kernel::ir::walk::{Effects, changed};
-use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Stmt};
+use crate::kernel::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Stmt};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Most statements that move together.
@@ -12,6 +12,33 @@ const MOVED: usize = 64;
 
 /// Moves loops, and what goes with them, to the side of a choice that needs them.
 pub fn loops(k: &mut Kernel) {
+    let is_loop = |s: &Stmt| matches!(s, Stmt::Loop { kind: LoopKind::Seq, .. });
+    move_to_sides(k, &is_loop, &|_| true);
+}
+
+/// Moves loads from temporaries to the side of a choice by indices that needs them: elements that no kernel reads need not be
+/// computed.
+pub fn loads(p: &mut Program) {
+    let buffers = &p.buffers;
+    let is_temporary = |m: &Mem| matches!(m, Mem::Global(b) if buffers[*b].role == BufferRole::Temp);
+    let loads = |s: &Stmt| {
+        let mut found = false;
+        s.exprs(&mut |e| {
+            e.visit(&mut |e| found |= matches!(e, Expr::Load(m, ..) if is_temporary(m)));
+        });
+        found && matches!(s, Stmt::Decl(..))
+    };
+    for k in &mut p.kernels {
+        move_to_sides(k, &loads, &|s| matches!(s, Stmt::If(..)));
+    }
+}
+
+/// Moves to sides of choices what they need, if that `pays` for one of the statements.
+fn move_to_sides(
+    k: &mut Kernel,
+    pays: &dyn Fn(&Stmt) -> bool,
+    choice: &dyn Fn(&Stmt) -> bool,
+) {
     let stored = Effects::of(&k.body).stored;
     // No other work-item stores what is loaded, and no check is left out.
     let may_move = |e: &Expr| {
@@ -25,21 +52,28 @@ pub fn loops(k: &mut Kernel) {
         });
         free
     };
-    block(&mut k.body, &may_move);
+    block(&mut k.body, &may_move, pays, choice);
 }
 
-fn block(b: &mut Block, may_move: &dyn Fn(&Expr) -> bool) {
+fn block(
+    b: &mut Block,
+    may_move: &dyn Fn(&Expr) -> bool,
+    pays: &dyn Fn(&Stmt) -> bool,
+    choice: &dyn Fn(&Stmt) -> bool,
+) {
     for s in b.iter_mut() {
-        s.blocks_mut().into_iter().for_each(|b| block(b, may_move));
+        s.blocks_mut().into_iter().for_each(|b| block(b, may_move, pays, choice));
     }
-    let is_loop = |s: &Stmt| matches!(s, Stmt::Loop { kind: LoopKind::Seq, .. });
-    let Some(first) = b.iter().position(is_loop) else { return };
+    let Some(first) = b.iter().position(pays) else { return };
     let mut at = b.len();
     while at > first + 1 {
         at -= 1;
+        if !choice(&b[at]) {
+            continue;
+        }
         for second in [false, true] {
             let moved = needed(b, at, second, may_move);
-            if moved.iter().any(|i| is_loop(&b[*i])) {
+            if moved.iter().any(|i| pays(&b[*i])) {
                 to_side(b, at, second, &moved);
                 at -= moved.len();
             }
@@ -100,7 +134,7 @@ pub fn needed(
     }
     // All that the side needs, directly or not, and then what is for it alone.
     let mut inner: FxHashSet<u32> = FxHashSet::default();
-    let mut add = |r: u32, inner: &mut FxHashSet<u32>| {
+    let add = |r: u32, inner: &mut FxHashSet<u32>| {
         if names.contains_key(&r) {
             inner.insert(r);
         }
