@@ -15,6 +15,7 @@ use crate::kernel::ir::{Block, BufferRole, Control, Expr, Kernel, LoopKind, Mem,
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,9 +41,9 @@ struct Array {
 
 /// The registers and stores of a kernel.
 #[derive(Default)]
-struct Code {
-    values: FxHashMap<u32, Expr>,
-    stores: FxHashMap<Mem, Vec<(Index, Expr)>>,
+struct Code<'a> {
+    values: FxHashMap<u32, Cow<'a, Expr>>,
+    stores: FxHashMap<Mem, Vec<(&'a Index, &'a Expr)>>,
     /// Memory that atomic operations change.
     shared: FxHashSet<Mem>,
     /// The numbers of the work-group.
@@ -55,7 +56,7 @@ struct Code {
 pub struct Masks<'a> {
     program: &'a Program,
     /// By kernel.
-    codes: RefCell<FxHashMap<usize, Rc<Code>>>,
+    codes: RefCell<FxHashMap<usize, Rc<Code<'a>>>>,
     /// By kernel and register. `None` if nothing is known.
     registers: RefCell<FxHashMap<(usize, u32), Option<Masked>>>,
     /// By kernel and memory. `None` while an array is looked at, and if nothing is known.
@@ -89,7 +90,7 @@ impl<'a> Masks<'a> {
                 if let Some(known) = self.registers.borrow().get(&key) {
                     return known.clone();
                 }
-                let found = self.code(key.0).values.get(&r.id).and_then(of);
+                let found = self.code(key.0).values.get(&r.id).and_then(|e| of(e));
                 self.registers.borrow_mut().insert(key, found.clone());
                 found
             }
@@ -160,7 +161,7 @@ impl<'a> Masks<'a> {
         if code.shared.contains(&m) {
             return None;
         }
-        let of = |(at, e): &(Index, Expr)| -> Option<Array> {
+        let of = |(at, e): &(&Index, &Expr)| -> Option<Array> {
             let known = self.value(Some(kernel), e)?;
             let stays = |i: &Index| {
                 let mut stays = true;
@@ -177,7 +178,7 @@ impl<'a> Masks<'a> {
         all.all(|a| a.is_some_and(|a| a.is_same(&first))).then_some(first)
     }
 
-    fn code(&self, k: usize) -> Rc<Code> {
+    fn code(&self, k: usize) -> Rc<Code<'a>> {
         if let Some(code) = self.codes.borrow().get(&k) {
             return code.clone();
         }
@@ -422,8 +423,8 @@ pub fn or(a: &[Index], b: &[Index]) -> Vec<Index> {
     ours.chain(theirs).cloned().collect()
 }
 
-impl Code {
-    fn of(k: &Kernel) -> Code {
+impl<'a> Code<'a> {
+    fn of(k: &'a Kernel) -> Code<'a> {
         let mut sets: FxHashMap<u32, usize> = FxHashMap::default();
         for s in &k.body {
             s.visit(&mut |s| {
@@ -437,11 +438,11 @@ impl Code {
         code
     }
 
-    fn block(&mut self, b: &Block, in_loop: bool, sets: &FxHashMap<u32, usize>) {
+    fn block(&mut self, b: &'a Block, in_loop: bool, sets: &FxHashMap<u32, usize>) {
         for (i, s) in b.iter().enumerate() {
             match s {
                 Stmt::Decl(r, Some(e)) if !sets.contains_key(&r.id) => {
-                    self.values.insert(r.id, e.clone());
+                    self.values.insert(r.id, Cow::Borrowed(e));
                     if !in_loop {
                         self.fixed.insert(r.id);
                     }
@@ -453,7 +454,7 @@ impl Code {
                     }
                 }
                 Stmt::Store(m, at, e) => {
-                    self.stores.entry(*m).or_default().push((at.clone(), e.clone()));
+                    self.stores.entry(*m).or_default().push((at, e));
                 }
                 Stmt::Atomic(_, m, ..) => _ = self.shared.insert(*m),
                 _ => {}
@@ -470,17 +471,19 @@ impl Code {
 }
 
 /// Returns the value that a statement gives to a register that is set so many times in the kernel, if it is all of them.
-fn value_set(s: &Stmt, r: &Reg, times: Option<usize>) -> Option<Expr> {
+fn value_set<'a>(s: &'a Stmt, r: &Reg, times: Option<usize>) -> Option<Cow<'a, Expr>> {
     let last = |b: &Block| match b.last() {
         Some(Stmt::Set(to, e)) if to == r => Some(Arc::new(e.clone())),
         _ => None,
     };
     match s {
-        Stmt::Set(to, e) if to == r && times == Some(1) => Some(e.clone()),
+        Stmt::Set(to, e) if to == r && times == Some(1) => Some(Cow::Borrowed(e)),
         Stmt::Branch(c, a, b) if times == Some(2) => {
-            Some(Expr::If(Arc::new(c.clone()), last(a)?, last(b)?))
+            Some(Cow::Owned(Expr::If(Arc::new(c.clone()), last(a)?, last(b)?)))
         }
-        Stmt::If(g, a, b) if times == Some(2) => Some(Expr::Guarded(g.clone(), last(a)?, last(b)?)),
+        Stmt::If(g, a, b) if times == Some(2) => {
+            Some(Cow::Owned(Expr::Guarded(g.clone(), last(a)?, last(b)?)))
+        }
         _ => None,
     }
 }

@@ -130,7 +130,7 @@ fn to_sides(body: &mut Block) {
     while at > 0 {
         at -= 1;
         for second in [false, true] {
-            let moved = sides::needed(body, at, second, &plain);
+            let moved = sides::Uses::of(body).needed(body, at, second, &plain);
             sides::to_side(body, at, second, &moved);
             at -= moved.len();
         }

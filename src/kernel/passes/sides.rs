@@ -3,9 +3,11 @@
 //! A score that a mask leaves out, or a sum that is used below a diagonal alone, stands in front of the choice if the form of
 //! the program needs it there. On its side, it is not computed where the other side is taken, and what it loads is not read.
 
+use crate::kernel::analysis::conditions::guard;
 use crate::kernel::ir::walk::{Effects, changed};
 use crate::kernel::ir::{Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Stmt};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 
 /// Most statements that move together.
 const MOVED: usize = 64;
@@ -29,7 +31,12 @@ pub fn loads(p: &mut Program) {
         found && matches!(s, Stmt::Decl(..))
     };
     for k in &mut p.kernels {
-        move_to_sides(k, &loads, &|s| matches!(s, Stmt::If(..)));
+        let by_indices = |s: &Stmt| match s {
+            Stmt::If(..) => true,
+            Stmt::Branch(c, ..) => guard(c).is_some(),
+            _ => false,
+        };
+        move_to_sides(k, &loads, &by_indices);
     }
 }
 
@@ -65,6 +72,7 @@ fn block(
         s.blocks_mut().into_iter().for_each(|b| block(b, may_move, pays, choice));
     }
     let Some(first) = b.iter().position(pays) else { return };
+    let mut uses = None;
     let mut at = b.len();
     while at > first + 1 {
         at -= 1;
@@ -72,10 +80,12 @@ fn block(
             continue;
         }
         for second in [false, true] {
-            let moved = needed(b, at, second, may_move);
+            let known = uses.get_or_insert_with(|| Uses::of(b));
+            let moved = known.needed(b, at, second, may_move);
             if moved.iter().any(|i| pays(&b[*i])) {
                 to_side(b, at, second, &moved);
                 at -= moved.len();
+                uses = None;
             }
         }
     }
@@ -94,87 +104,90 @@ pub fn to_side(b: &mut Block, at: usize, second: bool, moved: &[usize]) {
     });
 }
 
-/// Returns the places of the statements in front of a choice that compute what one side of it needs, in order. They evaluate
-/// only what `may_move`.
-pub fn needed(
-    b: &Block,
-    at: usize,
-    second: bool,
-    may_move: &dyn Fn(&Expr) -> bool,
-) -> Vec<usize> {
-    let (Stmt::Branch(_, yes, no) | Stmt::If(_, yes, no)) = &b[at] else { return vec![] };
-    let (side, other) = if second { (no, yes) } else { (yes, no) };
-    // The registers that are declared in front of the choice, and the places that name each.
-    let mut names: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
-    for s in &b[..at] {
-        if let Stmt::Decl(r, _) = s {
-            names.insert(r.id, vec![]);
-        }
-    }
-    for (i, s) in b.iter().enumerate() {
-        let mut add = |r: u32| {
-            if let Some(places) = names.get_mut(&r)
-                && places.last() != Some(&i)
-            {
-                places.push(i);
-            }
-        };
-        if i != at {
-            registers(s, &mut add);
-            continue;
-        }
-        // What the condition or the other side names is not only for this side.
-        let mut elsewhere = |r: u32| {
-            if let Some(places) = names.get_mut(&r) {
-                places.push(b.len());
-            }
-        };
-        read(s, &mut elsewhere);
-        other.iter().for_each(|s| registers(s, &mut elsewhere));
-    }
-    // All that the side needs, directly or not, and then what is for it alone.
-    let mut inner: FxHashSet<u32> = FxHashSet::default();
-    let add = |r: u32, inner: &mut FxHashSet<u32>| {
-        if names.contains_key(&r) {
-            inner.insert(r);
-        }
-    };
-    side.iter().for_each(|s| registers(s, &mut |r| add(r, &mut inner)));
-    let mut moved: Vec<usize> = vec![];
-    for i in (0..at).rev() {
-        let sets = set(&b[i]);
-        if moved.len() < MOVED
-            && !sets.is_empty()
-            && sets.is_subset(&inner)
-            && is_pure(&b[i], may_move)
-        {
-            registers(&b[i], &mut |r| add(r, &mut inner));
-            moved.push(i);
-        }
-    }
-    moved.reverse();
-    loop {
-        let before = moved.len();
-        let alone = |r: &u32| {
-            names.get(r).is_some_and(|p| p.iter().all(|i| *i == at || moved.contains(i)))
-        };
-        // A value that changes before the choice is read where it is.
-        let changes = |i: usize| {
-            let stays = (i + 1..at).filter(|k| !moved.contains(k));
-            let mut later = FxHashSet::default();
-            stays.for_each(|k| later.extend(set(&b[k])));
-            let mut found = false;
-            registers(&b[i], &mut |r| found |= later.contains(&r));
+/// The registers of the statements of a block.
+pub struct Uses {
+    /// What each statement sets, and what it names.
+    sets: Vec<FxHashSet<u32>>,
+    names: Vec<FxHashSet<u32>>,
+    /// The places that name a register, in order.
+    places: FxHashMap<u32, Vec<usize>>,
+    /// The places of declarations.
+    declared: FxHashMap<u32, usize>,
+}
+
+impl Uses {
+    /// The registers of a block.
+    pub fn of(b: &Block) -> Uses {
+        let sets = b.iter().map(set).collect();
+        let named = |s: &Stmt| {
+            let mut found = FxHashSet::default();
+            registers(s, &mut |r| _ = found.insert(r));
             found
         };
-        let kept: Vec<usize> = moved
-            .iter()
-            .copied()
-            .filter(|i| set(&b[*i]).iter().all(alone) && !changes(*i))
-            .collect();
-        moved = kept;
-        if moved.len() == before {
-            return moved;
+        let names: Vec<FxHashSet<u32>> = b.iter().map(named).collect();
+        let mut places: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+        for (i, all) in names.iter().enumerate() {
+            all.iter().for_each(|r| places.entry(*r).or_default().push(i));
+        }
+        let declared = b.iter().enumerate().filter_map(|(i, s)| match s {
+            Stmt::Decl(r, _) => Some((r.id, i)),
+            _ => None,
+        });
+        Uses { sets, names, places, declared: declared.collect() }
+    }
+
+    /// Returns the places of the statements in front of a choice that compute what one side of it needs, in order. They evaluate
+    /// only what `may_move`.
+    pub fn needed(
+        &self,
+        b: &Block,
+        at: usize,
+        second: bool,
+        may_move: &dyn Fn(&Expr) -> bool,
+    ) -> Vec<usize> {
+        let (Stmt::Branch(_, yes, no) | Stmt::If(_, yes, no)) = &b[at] else { return vec![] };
+        let (side, other) = if second { (no, yes) } else { (yes, no) };
+        let mut elsewhere = FxHashSet::default();
+        read(&b[at], &mut |r| _ = elsewhere.insert(r));
+        other.iter().for_each(|s| registers(s, &mut |r| _ = elsewhere.insert(r)));
+        let may_be_inner = |r: &u32| {
+            self.declared.get(r).is_some_and(|d| *d < at)
+                && !elsewhere.contains(r)
+                && self.places[r].last().is_none_or(|last| *last <= at)
+        };
+        // All that the side needs, directly or not.
+        let mut open = vec![];
+        side.iter().for_each(|s| registers(s, &mut |r| open.push(r)));
+        let (mut inner, mut moved) = (FxHashSet::default(), BTreeSet::new());
+        while let Some(r) = open.pop().filter(|_| moved.len() <= MOVED) {
+            if !may_be_inner(&r) || !inner.insert(r) {
+                continue;
+            }
+            for i in self.places[&r].iter().copied().filter(|i| *i < at) {
+                if self.sets[i].contains(&r)
+                    && self.sets[i].iter().all(may_be_inner)
+                    && is_pure(&b[i], may_move)
+                    && moved.insert(i)
+                {
+                    open.extend(&self.names[i]);
+                }
+            }
+        }
+        // Then what is for it alone.
+        loop {
+            let before = moved.len();
+            let alone = |r: &u32| self.places[r].iter().all(|i| *i == at || moved.contains(i));
+            // A value that changes before the choice is read where it is.
+            let changes = |i: usize, r: &u32| {
+                let mut between = self.places[r].iter().filter(|k| (i + 1..at).contains(k));
+                between.any(|k| !moved.contains(k) && self.sets[*k].contains(r))
+            };
+            let stays =
+                |i: &usize| self.sets[*i].iter().all(alone) && !self.names[*i].iter().any(|r| changes(*i, r));
+            moved = moved.iter().copied().filter(stays).collect();
+            if moved.len() == before {
+                return moved.into_iter().collect();
+            }
         }
     }
 }

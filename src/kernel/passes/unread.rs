@@ -12,23 +12,30 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Most stores of a kernel that get conditions of their own: many become vectors, which have no room for conditions.
 const STORES: usize = 4;
 
+/// Most loads from a temporary that are looked at.
+const READS: usize = 32;
+
 /// The reads of each buffer; `None` if nothing limits one of them.
 type Reads = FxHashMap<usize, Option<Vec<Read>>>;
 
 /// Leaves out what is stored to temporaries and not read.
 pub fn leave_out(p: &mut Program) {
-    if !p.control.iter().all(|c| matches!(c, Control::Launch(_))) {
+    if p.kernels.len() < 2 || !p.control.iter().all(|c| matches!(c, Control::Launch(_))) {
         return;
     }
     let mut reads = Reads::default();
+    for (b, buffer) in p.buffers.iter().enumerate() {
+        if buffer.role == BufferRole::Temp {
+            reads.insert(b, Some(vec![]));
+        }
+    }
     for k in &p.kernels {
         collect(&k.body, &[], &mut reads);
     }
     reads.retain(|b, reads| {
         let m = Mem::Global(*b);
         let storing = |k: &&Kernel| k.body.iter().any(|s| touches(s, m));
-        p.buffers[*b].role == BufferRole::Temp
-            && reads.is_some()
+        reads.as_ref().is_some_and(|all| !all.is_empty())
             && p.kernels.iter().filter(storing).count() == 1
     });
     if reads.is_empty() {
@@ -92,7 +99,7 @@ fn collect(b: &Block, when: &[Index], out: &mut Reads) {
                 collect(body, &with(bounds.into_iter().filter(|b| b.range().0 < 0).collect()), out);
             }
             // What an atomic operation reads has no limit.
-            Stmt::Atomic(_, Mem::Global(b), ..) => _ = out.insert(*b, None),
+            Stmt::Atomic(_, Mem::Global(b), ..) => _ = out.remove(b),
             s => s.blocks().into_iter().for_each(|b| collect(b, when, out)),
         }
     }
@@ -110,13 +117,15 @@ fn collect_expr(e: &Expr, when: &[Index], out: &mut Reads) {
             collect_expr(no, when, out);
         }
         Expr::Load(Mem::Global(b), t, at) => {
-            let hi = i64::try_from(t.width).unwrap_or(i64::MAX) - 1;
-            let lane = Index::from(Var { id: u32::MAX, name: "lane".into(), lo: 0, hi });
-            let read = Read::of(&at.add(&lane), when);
-            let all = out.entry(*b).or_insert_with(|| Some(vec![]));
-            match (all.as_mut(), read) {
-                (Some(reads), Some(read)) => reads.push(read),
-                _ => *all = None,
+            if let Some(all) = out.get_mut(b)
+                && let Some(reads) = all
+            {
+                let hi = i64::try_from(t.width).unwrap_or(i64::MAX) - 1;
+                let lane = Index::from(Var { id: u32::MAX, name: "lane".into(), lo: 0, hi });
+                match Read::of(&at.add(&lane), when) {
+                    Some(read) if reads.len() < READS => reads.push(read),
+                    _ => *all = None,
+                }
             }
             at.visit_data(&mut |e| collect_expr(e, when, out));
         }
