@@ -484,6 +484,54 @@ fn value_set<'a>(s: &'a Stmt, r: &Reg, times: Option<usize>) -> Option<Cow<'a, E
         Stmt::If(g, a, b) if times == Some(2) => {
             Some(Cow::Owned(Expr::Guarded(g.clone(), last(a)?, last(b)?)))
         }
+        // The register belongs to the work-item.
+        Stmt::Loop { kind, body, .. } if kind.is_local() => {
+            body.iter().find_map(|s| value_set(s, r, times))
+        }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn var(id: u32, hi: i64) -> Index {
+        Index::from(Var { id, name: format!("i{id}").into(), lo: 0, hi })
+    }
+
+    #[test]
+    fn the_most_over_some_variables() {
+        let (x, y) = (var(1, 9), var(2, 4));
+        let i = x.times(3).sub(&y.times(2)).plus(5);
+        assert_eq!(most(&i, &|v| v.id == 1), Some(y.times(-2).plus(32)));
+        assert_eq!(most(&i, &|v| v.id == 2), Some(x.times(3).plus(5)));
+        assert_eq!(most(&x.lesser(&y), &|v| v.id == 1), Some(y));
+    }
+
+    #[test]
+    fn conditions_on_places_are_read_at_other_places() {
+        // Row `g`, of which the columns up to `g` are read.
+        let (g, l, k) = (var(1, 127), var(2, 63), var(3, 1));
+        let column = l.add(&k.times(64));
+        let read = Read::of(&g.times(128).add(&column), &[g.sub(&column)]).expect("a read");
+        let (row, other) = (var(4, 127), var(5, 127));
+        assert_eq!(read.at(&row.times(128).add(&other)), [row.sub(&other)]);
+        // The rows of a block, which reads whole columns.
+        let (block, inner) = (var(1, 31), var(6, 3));
+        let row = block.times(4).add(&inner);
+        let read = Read::of(&row.times(128).add(&column), &[block.times(4).sub(&column)]);
+        let at = read.expect("a read").at(&var(4, 127).times(128).add(&var(5, 127)));
+        assert_eq!(at, [var(4, 127).div(4).times(4).sub(&var(5, 127))]);
+        // Nothing limits what is read.
+        assert!(Read::of(&g.times(128).add(&column), &[]).is_none());
+    }
+
+    #[test]
+    fn either_condition() {
+        let (x, y) = (var(1, 9), var(2, 9));
+        let (near, far) = (x.sub(&y), x.sub(&y).plus(7));
+        assert_eq!(or(std::slice::from_ref(&near), std::slice::from_ref(&far)), [far]);
+        assert!(or(&[near], &[y.sub(&x)]).is_empty());
     }
 }

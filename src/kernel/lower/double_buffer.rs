@@ -121,9 +121,13 @@ impl Lowerer {
         let (all, zero) = (Index::from(n - 1), Index::from(0));
         let (mut first, mut last) = (zero.clone(), all.clone());
         for (k, rest) in conditions.iter().filter_map(|c| c.linear_in(id)) {
-            if k < 0 && !rest.has_data() {
+            // One condition for each side: proofs go through all minima and maxima.
+            if rest.has_data() || rest.has_division() {
+                continue;
+            }
+            if k < 0 && last == all {
                 last = last.lesser(&rest.greater(&zero).div(-k));
-            } else if k > 0 && !rest.has_data() {
+            } else if k > 0 && first == zero {
                 first = first.greater(&rest.times(-1).plus(k - 1).greater(&zero).div(k));
             }
         }

@@ -4,9 +4,9 @@
 //! end of a sequence, or after the present place. With bounds that the mask gives, the loop loads only what counts.
 
 use super::masked::is_neutral;
-use crate::kernel::analysis::masks::{Masks, conditions, most};
+use crate::kernel::analysis::masks::{Masks, conditions, most, or};
 use crate::kernel::ir::index::Index;
-use crate::kernel::ir::{Block, Expr, LoopKind, Program, Stmt};
+use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Program, Stmt};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Fewest steps of a loop for which bounds pay.
@@ -47,30 +47,29 @@ fn find(b: &Block, masks: &Masks, k: usize, out: &mut Bounds) {
     for s in b {
         if let Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body } = s
             && hi.sub(lo).as_constant().is_some_and(|n| n >= STEPS)
+            && loads(body)
             && let Some(when) = effective(body, masks, k)
         {
             let own = declared(body);
-            let bounds = |all: &Vec<Index>| {
-                let (mut least, mut end) = (lo.clone(), hi.clone());
-                for c in all.iter().filter(|c| !mentions(c, &own)) {
-                    let Some((n, rest)) = c.linear_in(var.id) else { continue };
-                    match n {
-                        // A quotient is one of natural numbers.
-                        ..0 if n == -1 => end = end.lesser(&rest.plus(1)),
-                        ..0 => end = end.lesser(&rest.greater(&0.into()).div(-n).plus(1)),
-                        0 => {}
-                        1 => least = least.greater(&rest.times(-1)),
-                        _ => {
-                            let above = rest.times(-1).plus(n - 1).greater(&0.into());
-                            least = least.greater(&above.div(n));
-                        }
-                    }
+            let (mut least, mut end) = (lo.clone(), hi.clone());
+            // What every effect needs. One condition for each side: proofs go through all minima and maxima.
+            for c in when.into_iter().reduce(|a, b| or(&a, &b)).unwrap_or_default() {
+                let Some((n, rest)) = c.linear_in(var.id) else { continue };
+                if mentions(&c, &own) || rest.has_division() {
+                    continue;
                 }
-                (least, end)
-            };
-            let all = when.iter().map(bounds).reduce(|a, b| (a.0.lesser(&b.0), a.1.greater(&b.1)));
-            if let Some(found) = all.filter(|(least, end)| least != lo || end != hi) {
-                out.insert(var.id, found);
+                // A quotient is one of natural numbers.
+                let natural = |i: Index, n: i64| {
+                    if n == 1 { i } else { i.plus(n - 1).greater(&0.into()).div(n) }
+                };
+                if n < 0 && end == *hi {
+                    end = end.lesser(&natural(rest.plus(1), -n));
+                } else if n > 0 && least == *lo {
+                    least = least.greater(&natural(rest.times(-1), n));
+                }
+            }
+            if (&least, &end) != (lo, hi) {
+                out.insert(var.id, (least, end));
             }
         }
         s.blocks().into_iter().for_each(|b| find(b, masks, k, out));
@@ -118,6 +117,17 @@ fn effective(b: &Block, masks: &Masks, k: usize) -> Option<Vec<Vec<Index>>> {
         }
     }
     Some(out)
+}
+
+/// Whether a block loads from global memory.
+fn loads(b: &Block) -> bool {
+    let mut found = false;
+    for s in b {
+        s.visit(&mut |s| {
+            s.exprs(&mut |e| e.visit(&mut |e| found |= matches!(e, Expr::Load(Mem::Global(_), ..))));
+        });
+    }
+    found
 }
 
 /// The registers that a block sets, and the counters of its loops.

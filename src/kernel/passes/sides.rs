@@ -246,3 +246,74 @@ pub fn read(s: &Stmt, f: &mut dyn FnMut(u32)) {
         });
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::scalar::Lit;
+    use crate::kernel::ir::index::{Guard, Index, Var};
+    use crate::kernel::ir::{ElemTy, Reg};
+    use crate::lang::typed::ScalarOp;
+    use crate::lang::types::ScalarType::F32;
+
+    const FLOAT: ElemTy = ElemTy { scalar: F32, width: 1 };
+
+    fn reg(id: u32) -> Reg {
+        Reg { id, name: format!("t{id}").into(), ty: FLOAT }
+    }
+
+    fn get(id: u32) -> Expr {
+        Expr::Reg(reg(id))
+    }
+
+    fn index(id: u32) -> Index {
+        Index::from(Var { id, name: format!("i{id}").into(), lo: 0, hi: 9 })
+    }
+
+    /// A sum in register 1, and a choice of register 2 that takes it on one side.
+    fn masked_sum(from: Mem, other: Expr) -> Block {
+        let zero = Expr::Lit(Lit::float(F32, 0.0));
+        let x = Expr::Load(from, FLOAT, index(5));
+        let sum = Expr::Op(ScalarOp::Add, FLOAT, vec![get(1), x]);
+        let var = Var { id: 5, name: "i5".into(), lo: 0, hi: 9 };
+        let (lo, hi) = (Index::from(0), Index::from(10));
+        let body = vec![Stmt::Set(reg(1), sum)];
+        vec![
+            Stmt::Decl(reg(1), Some(zero)),
+            Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body },
+            Stmt::Decl(reg(2), None),
+            Stmt::If(
+                Guard::less(&index(6), &index(7)),
+                vec![Stmt::Set(reg(2), get(1))],
+                vec![Stmt::Set(reg(2), other)],
+            ),
+            Stmt::Store(Mem::Global(1), index(6), get(2)),
+        ]
+    }
+
+    fn moved(body: Block) -> usize {
+        let mut b = body;
+        let is_loop = |s: &Stmt| matches!(s, Stmt::Loop { .. });
+        let stored = Effects::of(&b).stored;
+        let may_move = |e: &Expr| {
+            let mut free = true;
+            e.visit(&mut |e| free &= !matches!(e, Expr::Load(m, ..) if stored.contains(m)));
+            free
+        };
+        block(&mut b, &may_move, &is_loop, &|_| true);
+        let sides = |s: &Stmt| if let Stmt::If(_, yes, _) = s { yes.len() - 1 } else { 0 };
+        b.iter().map(sides).sum()
+    }
+
+    #[test]
+    fn a_sum_that_one_side_takes_is_computed_there() {
+        let none = Expr::Lit(Lit::float(F32, f64::NEG_INFINITY));
+        assert_eq!(moved(masked_sum(Mem::Global(0), none.clone())), 2);
+        // What both sides take, what is read later, and what others may store.
+        assert_eq!(moved(masked_sum(Mem::Global(0), get(1))), 0);
+        assert_eq!(moved(masked_sum(Mem::Global(1), none.clone())), 0);
+        let mut b = masked_sum(Mem::Global(0), none);
+        b.push(Stmt::Store(Mem::Global(1), index(7), get(1)));
+        assert_eq!(moved(b), 0);
+    }
+}
