@@ -11,7 +11,9 @@
 use super::arithmetic::index;
 use crate::calculus::scalar::Lit;
 use crate::kernel::ir::index::{Atom, Index, Var};
-use crate::kernel::ir::{Block, BufferRole, Control, Expr, Kernel, LoopKind, Mem, Program, Reg, Stmt};
+use crate::kernel::ir::{
+    Block, BufferRole, Control, Expr, Kernel, LoopKind, Mem, Program, Reg, Stmt,
+};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use rustc_hash::{FxHashMap, FxHashSet};

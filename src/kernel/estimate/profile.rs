@@ -463,9 +463,8 @@ impl Walk<'_> {
     fn share_of_groups(&self, g: &Guard) -> f64 {
         let mut vars: BTreeMap<u32, Var> = BTreeMap::new();
         g.0.iter().for_each(|c| c.visit_vars(&mut |v| _ = vars.insert(v.id, v.clone())));
-        let is_group = |id: u32| {
-            self.loops.iter().any(|(k, v, _)| matches!(k, LoopKind::Wrg(_)) && *v == id)
-        };
+        let is_group =
+            |id: u32| self.loops.iter().any(|(k, v, _)| matches!(k, LoopKind::Wrg(_)) && *v == id);
         let by_groups = vars.keys().any(|id| is_group(*id));
         if !by_groups || vars.len() > 3 || g.0.iter().any(Index::has_data) {
             return 1.0;
@@ -556,7 +555,11 @@ impl Walk<'_> {
                 let share = self.share_of_groups(g);
                 self.block(a, share * count, uniform);
                 if a.is_empty() || share < 1.0 {
-                    self.block(b, if a.is_empty() { count } else { (1.0 - share) * count }, uniform);
+                    self.block(
+                        b,
+                        if a.is_empty() { count } else { (1.0 - share) * count },
+                        uniform,
+                    );
                 }
             }
             // What has no alternative is done in the common case, such as an update of a bin that exists.

@@ -124,7 +124,9 @@ fn loads(b: &Block) -> bool {
     let mut found = false;
     for s in b {
         s.visit(&mut |s| {
-            s.exprs(&mut |e| e.visit(&mut |e| found |= matches!(e, Expr::Load(Mem::Global(_), ..))));
+            s.exprs(&mut |e| {
+                e.visit(&mut |e| found |= matches!(e, Expr::Load(Mem::Global(_), ..)))
+            });
         });
     }
     found

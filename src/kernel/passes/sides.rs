@@ -22,7 +22,8 @@ pub fn loops(k: &mut Kernel) {
 /// computed.
 pub fn loads(p: &mut Program) {
     let buffers = &p.buffers;
-    let is_temporary = |m: &Mem| matches!(m, Mem::Global(b) if buffers[*b].role == BufferRole::Temp);
+    let is_temporary =
+        |m: &Mem| matches!(m, Mem::Global(b) if buffers[*b].role == BufferRole::Temp);
     let loads = |s: &Stmt| {
         let mut found = false;
         s.exprs(&mut |e| {
@@ -41,11 +42,7 @@ pub fn loads(p: &mut Program) {
 }
 
 /// Moves to sides of choices what they need, if that `pays` for one of the statements.
-fn move_to_sides(
-    k: &mut Kernel,
-    pays: &dyn Fn(&Stmt) -> bool,
-    choice: &dyn Fn(&Stmt) -> bool,
-) {
+fn move_to_sides(k: &mut Kernel, pays: &dyn Fn(&Stmt) -> bool, choice: &dyn Fn(&Stmt) -> bool) {
     let stored = Effects::of(&k.body).stored;
     // No other work-item stores what is loaded, and no check is left out.
     let may_move = |e: &Expr| {
@@ -182,8 +179,9 @@ impl Uses {
                 let mut between = self.places[r].iter().filter(|k| (i + 1..at).contains(k));
                 between.any(|k| !moved.contains(k) && self.sets[*k].contains(r))
             };
-            let stays =
-                |i: &usize| self.sets[*i].iter().all(alone) && !self.names[*i].iter().any(|r| changes(*i, r));
+            let stays = |i: &usize| {
+                self.sets[*i].iter().all(alone) && !self.names[*i].iter().any(|r| changes(*i, r))
+            };
             moved = moved.iter().copied().filter(stays).collect();
             if moved.len() == before {
                 return moved.into_iter().collect();
