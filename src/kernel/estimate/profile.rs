@@ -10,7 +10,7 @@ use super::op_kind::kind;
 use super::pressure;
 use super::trip_count::{Trips, UNKNOWN};
 use crate::calculus::op::products::Products;
-use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::index::{Guard, Index, Var};
 use crate::kernel::ir::walk::parts;
 use crate::kernel::ir::{
     Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt, Update,
@@ -444,6 +444,12 @@ struct Walk<'a> {
     sums: BTreeSet<u32>,
 }
 
+/// Values of each variable at which a guard is looked at.
+const PLACES: i64 = 8;
+
+/// Greatest share of the work-groups of which a guard makes a difference.
+const MOST: f64 = 0.8;
+
 impl Walk<'_> {
     /// `count` is the number of executions over all groups, and over all work-items except in
     /// uniform code of a group. `uniform` says that each work-item of the group repeats the code.
@@ -451,6 +457,31 @@ impl Walk<'_> {
         for s in b {
             self.stmt(s, count, uniform);
         }
+    }
+
+    /// Returns the share of the work-groups in which a guard holds, if it is much less than all of them: 1 if it is about the
+    /// ends of arrays, or about work-items alone.
+    fn share_of_groups(&self, g: &Guard) -> f64 {
+        let mut vars: BTreeMap<u32, Var> = BTreeMap::new();
+        g.0.iter().for_each(|c| c.visit_vars(&mut |v| _ = vars.insert(v.id, v.clone())));
+        let is_group =
+            |id: u32| self.loops.iter().any(|(k, v, _)| matches!(k, LoopKind::Wrg(_)) && *v == id);
+        let by_groups = vars.keys().any(|id| is_group(*id));
+        if !by_groups || vars.len() > 3 || g.0.iter().any(Index::has_data) {
+            return 1.0;
+        }
+        let vars: Vec<Var> = vars.into_values().collect();
+        let all = PLACES.pow(u32::try_from(vars.len()).unwrap_or(0));
+        let holds = |place: &i64| {
+            let at = |v: &Var| {
+                let k = vars.iter().position(|w| w.id == v.id)?;
+                let step = place / PLACES.pow(u32::try_from(k).ok()?) % PLACES;
+                Some(v.lo + (v.hi - v.lo) * (2 * step + 1) / (2 * PLACES))
+            };
+            g.0.iter().all(|c| c.eval(&at).is_none_or(|n| n >= 0))
+        };
+        let share = (0..all).filter(holds).count() as f64 / all as f64;
+        if share > MOST { 1.0 } else { share.max(1.0 / all as f64) }
     }
 
     fn stmt(&mut self, s: &Stmt, count: f64, uniform: bool) {
@@ -521,10 +552,15 @@ impl Walk<'_> {
                 self.read = read;
                 self.loops.pop();
             }
-            Stmt::If(_, a, b) => {
-                self.block(a, count, uniform);
-                if a.is_empty() {
-                    self.block(b, count, uniform);
+            Stmt::If(g, a, b) => {
+                let share = self.share_of_groups(g);
+                self.block(a, share * count, uniform);
+                if a.is_empty() || share < 1.0 {
+                    self.block(
+                        b,
+                        if a.is_empty() { count } else { (1.0 - share) * count },
+                        uniform,
+                    );
                 }
             }
             // What has no alternative is done in the common case, such as an update of a bin that exists.

@@ -264,7 +264,7 @@ impl Effects {
 }
 
 /// Returns the registers that get a value after their declaration.
-pub fn changed(b: &Block) -> FxHashSet<u32> {
+pub fn changed(b: &[Stmt]) -> FxHashSet<u32> {
     let mut out = FxHashSet::default();
     for s in b {
         s.visit(&mut |s| match s {

@@ -21,8 +21,12 @@ use super::staging::Tile;
 use super::view::{Shape, Step, View, stop};
 use crate::calculus::term::{Op, Space, Term};
 use crate::diag::Code;
+use crate::kernel::analysis::masks::{Masks, most};
 use crate::kernel::ir::index::{Index, Var};
 use std::rc::Rc;
+
+/// Fewest blocks of which some may be left out.
+const LEAST: i64 = 4;
 
 /// Callback for each block to be copied. It takes the block's source view and shape, and returns
 /// the view that is read in its place.
@@ -58,11 +62,14 @@ impl Lowerer {
             .iter()
             .map(|(v, shape)| Ok(Rc::new(self.tile(v, shape, n.min(2))?)))
             .collect::<Step<Vec<Rc<Tile>>>>()?;
-        let first = Index::from(0);
+        let (first, last) = match self.blocks_that_count(step, copies, &arg, n)? {
+            Some(bounds) => bounds,
+            None => (Index::from(0), Index::from(n - 1)),
+        };
         for (tile, (v, _)) in tiles.iter().zip(self.blocks_of(copies, &arg(&first)?)?) {
-            self.copy_block(tile, &v, &first)?;
+            self.copy_block(tile, &v, &first.rem(2))?;
         }
-        self.repeat(n - 1, false, &mut |me, i| {
+        let mut each = |me: &mut Lowerer, i: &Index| {
             let half = i.rem(2);
             let next = me.blocks_of(copies, &arg(&i.plus(1))?)?;
             let loaded = tiles
@@ -73,10 +80,65 @@ impl Lowerer {
             me.step(step, &me.staged(copies, &arg(i)?, &tiles, &half)?, acc, shape)?;
             let other = Index::from(1).sub(&half);
             tiles.iter().zip(&loaded).try_for_each(|(tile, v)| me.store_block(tile, v, &other))
-        })?;
-        let last = Index::from(n - 1);
+        };
+        match (first.as_constant(), last.as_constant()) {
+            (Some(0), Some(_)) => self.repeat(n - 1, false, &mut each)?,
+            _ => self.repeat_within(n - 1, (first, last.clone()), &mut each)?,
+        }
         let arg = self.staged(copies, &arg(&last)?, &tiles, &last.rem(2))?;
         self.step(step, &arg, acc, shape)
+    }
+
+    /// Returns the first and the last block that change a sum of products, if others are known to be zero: of a triangular or banded
+    /// matrix, or of weights behind a mask.
+    fn blocks_that_count(
+        &mut self,
+        step: &[Term],
+        copies: &[Term],
+        arg: &dyn Fn(&Index) -> Step<View>,
+        n: i64,
+    ) -> Step<Option<(Index, Index)>> {
+        let mut sums = false;
+        step.iter().for_each(|t| t.visit(&mut |t| sums |= *t.op() == Op::SumProducts));
+        if !sums || !self.options.relaxed || n < LEAST {
+            return Ok(None);
+        }
+        let block = self.number(n);
+        let mut id = 0;
+        block.visit_vars(&mut |v| id = v.id);
+        let mut conditions = vec![];
+        for (v, shape) in self.blocks_of(copies, &arg(&block)?)? {
+            let Shape::Array(rows, row) = &shape else { continue };
+            let Shape::Array(columns, _) = **row else { continue };
+            let (i, j) = (self.number(*rows), self.number(columns));
+            let View::Elem(e) = v.at(&i)?.at(&j)? else { continue };
+            let Some(known) = Masks::of(&self.program).value(None, &e) else { continue };
+            if known.value.as_float() == Some(0.0) {
+                let in_block = |v: &Var| [&i, &j].iter().any(|x| x.mentions(v.id));
+                conditions.extend(known.unless.iter().filter_map(|c| most(c, &in_block)));
+            }
+        }
+        let (all, zero) = (Index::from(n - 1), Index::from(0));
+        let (mut first, mut last) = (zero.clone(), all.clone());
+        for (k, rest) in conditions.iter().filter_map(|c| c.linear_in(id)) {
+            // One condition for each side: proofs go through all minima and maxima.
+            if rest.has_data() || rest.has_division() {
+                continue;
+            }
+            if k < 0 && last == all {
+                last = last.lesser(&rest.greater(&zero).div(-k));
+            } else if k > 0 && first == zero {
+                first = first.greater(&rest.times(-1).plus(k - 1).greater(&zero).div(k));
+            }
+        }
+        if (&first, &last) == (&zero, &all) {
+            return Ok(None);
+        }
+        // A block of zeros does no harm. So one block is taken in any case, and halves of the memory are known where they can be.
+        let first = first.lesser(&all).div(2).times(2);
+        let last = last.greater(&first);
+        let last = if n % 2 == 0 { last.div(2).times(2).plus(1) } else { last };
+        Ok(Some((first, last)))
     }
 
     /// Returns the source view and shape of each block to be copied, in order.

@@ -750,10 +750,21 @@ impl Lowerer {
         if n == 1 {
             return body(self, &Index::from(0));
         }
-        self.undeferred(|me| me.iterations(n, unroll, body))
+        self.undeferred(|me| me.iterations(n, unroll, None, body))
     }
 
-    fn iterations(&mut self, n: i64, unroll: bool, body: Body) -> Step<()> {
+    /// Repeats for those of `n` iterations that lie within bounds, the second excluded.
+    pub fn repeat_within(&mut self, n: i64, bounds: (Index, Index), body: Body) -> Step<()> {
+        self.undeferred(|me| me.iterations(n, false, Some(bounds), body))
+    }
+
+    fn iterations(
+        &mut self,
+        n: i64,
+        unroll: bool,
+        bounds: Option<(Index, Index)>,
+        body: Body,
+    ) -> Step<()> {
         let most = i64::try_from(self.options.unroll).unwrap_or(i64::MAX);
         if unroll
             && n.saturating_mul(self.copies) <= most
@@ -781,15 +792,10 @@ impl Lowerer {
                 if body.is_empty() {
                     return Ok(());
                 }
-                self.emit(Stmt::Loop {
-                    kind: LoopKind::Seq,
-                    var,
-                    lo: Index::from(0),
-                    hi: Index::from(n),
-                    body,
-                })
+                let (lo, hi) = bounds.unwrap_or_else(|| (Index::from(0), Index::from(n)));
+                self.emit(Stmt::Loop { kind: LoopKind::Seq, var, lo, hi, body })
             }
-            Err(Stop::Dynamic(i)) if i.mentions(id) => {
+            Err(Stop::Dynamic(i)) if i.mentions(id) && bounds.is_none() => {
                 // Registers were indexed by the variable of this loop: discard the generated code
                 // and unroll the loop.
                 self.back_to(mark);

@@ -6,6 +6,7 @@
 //! side.
 
 use super::overlap::written_out;
+use super::sides::{self, read};
 use crate::kernel::ir::index::Var;
 use crate::kernel::ir::walk::{Effects, Fresh, changed, statements};
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Stmt};
@@ -93,27 +94,6 @@ fn declared(b: &Block) -> FxHashSet<u32> {
     found
 }
 
-/// Calls `f` on each register that a statement reads or sets, inside it, too.
-fn registers(s: &Stmt, f: &mut dyn FnMut(u32)) {
-    s.visit(&mut |s| {
-        if let Stmt::Decl(r, _) | Stmt::Set(r, _) = s {
-            f(r.id);
-        }
-        read(s, f);
-    });
-}
-
-/// Calls `f` on each register that a statement itself reads.
-fn read(s: &Stmt, f: &mut dyn FnMut(u32)) {
-    s.exprs(&mut |e| {
-        e.visit(&mut |e| {
-            if let Expr::Reg(r) = e {
-                f(r.id);
-            }
-        });
-    });
-}
-
 /// Returns the places of the statements that depend on the number of the step alone, if some of them load.
 fn ahead(body: &Block, var: &Var, written: &FxHashSet<Mem>) -> Option<FxHashSet<usize>> {
     let (mut changes, mut here) = (changed(body), declared(body));
@@ -139,79 +119,22 @@ fn ahead(body: &Block, var: &Var, written: &FxHashSet<Mem>) -> Option<FxHashSet<
     (loads && places.len() <= AHEAD).then_some(places)
 }
 
-/// Moves what only one side of a choice needs to that side.
+/// Moves what only one side of a choice needs to that side: arithmetic on registers, since a load is better under way early.
 fn to_sides(body: &mut Block) {
-    for at in (0..body.len()).rev() {
-        for second in [false, true] {
-            let Some(moved) = needed_by_side(body, at, second) else { continue };
-            let front: Block = moved.iter().map(|i| body[*i].clone()).collect();
-            if let Some(Stmt::Branch(_, a, b)) = body.get_mut(at) {
-                (if second { b } else { a }).splice(0..0, front);
-            }
-            let mut i = 0;
-            body.retain(|_| {
-                i += 1;
-                !moved.contains(&(i - 1))
-            });
-            return to_sides(body);
-        }
-    }
-}
-
-/// Returns the places of the statements in front of a choice that compute what one side of it needs, if there are some.
-fn needed_by_side(body: &Block, at: usize, second: bool) -> Option<Vec<usize>> {
-    let Stmt::Branch(c, a, b) = &body[at] else { return None };
-    let other = if second { a } else { b };
-    // Arithmetic on registers: a load is better under way early.
     let plain = |e: &Expr| {
         let mut plain = !e.has_check();
         e.visit(&mut |e| plain &= !matches!(e, Expr::Load(..) | Expr::Products(..)));
         plain
     };
-    let sets = |s: &Stmt| match s {
-        Stmt::Decl(r, e) => e.as_ref().is_none_or(plain).then_some(r.id),
-        Stmt::Set(r, e) => plain(e).then_some(r.id),
-        _ => None,
-    };
-    let mut inner: FxHashSet<u32> = body[..at]
-        .iter()
-        .filter_map(|s| match s {
-            Stmt::Decl(r, _) => Some(r.id),
-            _ => None,
-        })
-        .collect();
-    loop {
-        let before = inner.len();
-        // What is used anywhere else stays.
-        let mut elsewhere = FxHashSet::default();
-        let mut uses = |s: &Stmt| registers(s, &mut |r| _ = elsewhere.insert(r));
-        other.iter().chain(&body[at + 1..]).for_each(&mut uses);
-        uses(&Stmt::Branch(c.clone(), vec![], vec![]));
-        for s in &body[..at] {
-            if sets(s).is_none_or(|r| !inner.contains(&r)) {
-                registers(s, &mut |r| _ = elsewhere.insert(r));
-            }
-        }
-        // So does what reads a register that changes before the choice.
-        for (i, s) in body[..at].iter().enumerate() {
-            let Some(r) = sets(s).filter(|r| inner.contains(r)) else { continue };
-            let stays = |s: &&Stmt| sets(s).is_none_or(|r| !inner.contains(&r));
-            let later: Block = body[i + 1..at].iter().filter(stays).cloned().collect();
-            let later = changed(&later);
-            let mut kept = false;
-            read(s, &mut |x| kept |= later.contains(&x));
-            if kept {
-                elsewhere.insert(r);
-            }
-        }
-        inner.retain(|r| !elsewhere.contains(r));
-        if inner.len() == before {
-            break;
+    let mut at = body.len();
+    while at > 0 {
+        at -= 1;
+        for second in [false, true] {
+            let moved = sides::Uses::of(body).needed(body, at, second, &plain);
+            sides::to_side(body, at, second, &moved);
+            at -= moved.len();
         }
     }
-    let moved = |i: &usize| sets(&body[*i]).is_some_and(|r| inner.contains(&r));
-    let moved: Vec<usize> = (0..at).filter(moved).collect();
-    (!moved.is_empty()).then_some(moved)
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ fn update(s: &Stmt, relaxed: bool) -> Option<Update> {
 }
 
 /// Whether an operation with this value leaves the other operand as it is.
-fn is_neutral(op: ScalarOp, z: Lit, relaxed: bool) -> bool {
+pub fn is_neutral(op: ScalarOp, z: Lit, relaxed: bool) -> bool {
     match (op, z.ty.is_float()) {
         (ScalarOp::Add | ScalarOp::BitOr | ScalarOp::BitXor, false) => z.as_int() == Some(0),
         (ScalarOp::BitAnd, false) => z == Lit::int(z.ty, -1),

@@ -24,13 +24,16 @@ mod lifetimes;
 mod load_reuse;
 mod masked;
 mod memory_reuse;
+mod neutral_steps;
 mod overlap;
 mod own_rows;
 mod passed_on;
 mod proved_checks;
 mod rounds_ahead;
+mod sides;
 mod state_copies;
 mod stored_twice;
+mod unread;
 mod wide_accesses;
 
 pub use lifetimes::touched;
@@ -40,16 +43,22 @@ use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{Kernel, Program};
 use crate::kernel::options::DeviceLimits;
 
-/// Resolves the guards of a kernel, and removes checks that cannot fail.
+/// Resolves the guards of a kernel, removes checks that cannot fail, and computes what one side of a choice needs on that side.
 pub fn resolve(k: &mut Kernel) {
     proved_checks::remove(k);
     guards::resolve(k);
+    sides::loops(k);
 }
 
 /// Runs the passes that take what kernels share into account, before each kernel is completed. `host` gives names for what
 /// belongs to the host. The guards are resolved.
 pub fn begin(program: &mut Program, device: &DeviceLimits, host: &mut Fresh) {
     counted::loops(program, host);
+    if program.relaxed {
+        neutral_steps::leave_out(program);
+    }
+    sides::loads(program);
+    unread::leave_out(program);
     passed_on::states(program);
     state_copies::states(program);
     forward_copies::to_checks(program);
