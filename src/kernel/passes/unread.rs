@@ -129,7 +129,7 @@ fn collect_expr(e: &Expr, when: &[Index], out: &mut Reads) {
             }
             at.visit_data(&mut |e| collect_expr(e, when, out));
         }
-        Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) | Expr::Products(es) => {
+        Expr::Op(_, _, es) | Expr::Checked(_, es) | Expr::Vector(es) | Expr::Products(_, es) => {
             es.iter().for_each(|e| collect_expr(e, when, out));
         }
         Expr::If(c, yes, no) => [c, yes, no].into_iter().for_each(|e| collect_expr(e, when, out)),
