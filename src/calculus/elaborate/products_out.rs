@@ -86,7 +86,7 @@ impl ProductsOut<'_> {
         let mut products = cut.array(product, self.fresh)?;
         self.batch(&mut products);
         let mut rest = cut.with(vec![products], false, self.fresh)?;
-        self.batch(last_mut(&mut rest));
+        self.batch(rest.behind_lets_mut());
         Some(rest)
     }
 
@@ -127,14 +127,6 @@ fn is_product(e: &Ex, env: &SizeEnv) -> bool {
         && parts_that_reduce(body).iter().any(|sum| {
             reduced(sum, env) >= LENGTH && takes_arrays(sum, own) && takes_arrays(sum, &rows)
         })
-}
-
-/// Returns what stands behind the `let`s, to change it.
-fn last_mut(e: &mut Ex) -> &mut Ex {
-    match e.kind {
-        Kind::Let(_, _, ref mut body) => last_mut(body),
-        _ => e,
-    }
 }
 
 #[cfg(test)]
