@@ -6,43 +6,57 @@
 //! The rules know the second form as a product with a function of its results, also in a batch. A second product stays an
 //! argument: the element of a product reads one pair of rows.
 //!
-//! Contractions are joined with what follows them in the same way, wherever they stand (`everywhere`): a bias that is added to each
+//! Products outside of batches and contractions are joined with what follows them in the same way, in forms of their own: a bias that is added to each
 //! channel of a convolution is then part of the function of one nest of maps.
 
-use super::core::{Ex, Kind, Lambda, Layout};
+use super::core::{Ex, Kind, Lambda, Layout, Var};
 use super::elements::contains_reduction;
 use super::fission::{in_branch, only_computes};
+use super::outward;
 use crate::lang::typed::Prim;
 
 /// Which nests become one.
 struct Epilogues<'a> {
     /// Tells nests that are products, of which one nest has one at most.
     is_product: &'a dyn Fn(&Ex) -> bool,
-    /// Whether what follows a product may choose between values, or only compute one.
-    choices: bool,
+    /// Whether the nests of products are all that is of interest, and what follows them may choose between values.
+    anywhere: bool,
 }
 
 /// Makes one nest of the nests at the end of a function, and of those that have a name for one use. `is_product` tells nests that
 /// are products. Returns whether there were any.
 pub(super) fn in_one_nest(body: &mut Ex, is_product: &dyn Fn(&Ex) -> bool) -> bool {
-    Epilogues { is_product, choices: false }.at_end(body)
+    Epilogues { is_product, anywhere: false }.at_end(body)
 }
 
-/// Makes one nest of the nests that follow each other anywhere in an expression, where one of them reduces something for each element.
+/// Makes one nest of a product and the nests that follow it, anywhere in an expression, also behind views of the product.
 /// Returns whether there were any.
-pub(super) fn everywhere(e: &mut Ex) -> bool {
+pub(super) fn everywhere(
+    e: &mut Ex,
+    is_product: &dyn Fn(&Ex) -> bool,
+    fresh: &mut dyn FnMut() -> Var,
+) -> bool {
+    Epilogues { is_product, anywhere: true }.walk(e, fresh)
+}
+
+/// As [`everywhere`], where each nest that reduces something for each element counts as a product.
+pub(super) fn of_nests(e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
     let is_product = |e: &Ex| is_nest(e) && contains_reduction(element(e));
-    Epilogues { is_product: &is_product, choices: true }.walk(e)
+    everywhere(e, &is_product, fresh)
 }
 
 impl Epilogues<'_> {
-    fn walk(&self, e: &mut Ex) -> bool {
+    fn walk(&self, e: &mut Ex, fresh: &mut dyn FnMut() -> Var) -> bool {
         // The program itself has chosen what a low-level map computes.
         if matches!(e.kind, Kind::Map(p, ..) if p != Prim::Map) {
             return false;
         }
-        let changed = self.at_end(e);
-        e.parts_mut().into_iter().fold(changed, |changed, part| changed | self.walk(part))
+        let mut changed = self.at_end(e);
+        if let Some(view) = outward::outward(e, self.is_product, fresh) {
+            *e = view;
+            changed = true;
+        }
+        e.parts_mut().into_iter().fold(changed, |changed, part| changed | self.walk(part, fresh))
     }
 
     /// Joins the nests at the end of a function.
@@ -70,7 +84,7 @@ impl Epilogues<'_> {
             return false;
         }
         let mut product = (self.is_product)(e);
-        let follows = self.choices || only_computes(element(e));
+        let follows = self.anywhere || only_computes(element(e));
         let Kind::Map(Prim::Map, g, args) = &mut e.kind else { return false };
         let mut changed = false;
         for arg in args.iter_mut() {
@@ -81,7 +95,10 @@ impl Epilogues<'_> {
             let fits = match &args[k].kind {
                 Kind::Map(Prim::Map, h, _) if meets(g, k, h) => {
                     let further = (self.is_product)(&args[k]);
-                    let fits = !(further && (product || !follows));
+                    let fits = match further {
+                        true => !product && follows,
+                        false => product || !self.anywhere,
+                    };
                     product |= fits && further;
                     fits
                 }

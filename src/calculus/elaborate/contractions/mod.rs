@@ -60,7 +60,7 @@ pub(super) fn as_products(
     approx: &mut Approx,
 ) -> Option<Ex> {
     let mut out = e.clone();
-    epilogues::everywhere(&mut out);
+    epilogues::of_nests(&mut out, fresh);
     Contractions { env, fresh, approx }.walk(&mut out).then_some(out)
 }
 
