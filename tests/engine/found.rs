@@ -252,6 +252,17 @@ fn products_with_a_bias() {
     );
     let groups = format!("tiled 64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 ({staged})))");
     are_there(&program, &[format!("{groups} . fork A (zip . fork B bias)")]);
+    // Beside a matrix, too.
+    let text = "entry layer [n][m][k] (A: [n][k]f32) (B: [m][k]f32) (bias: [m]f32) (C: [n][m]f32) : [n][m]f32 =
+        map2 (\\row cs -> map3 (\\col b c -> max 0 (reduce (+) 0 (map2 (*) row col) + b + c)) B bias cs) A C";
+    let program = Program::check(&Source::new("program", text), None).expect("a program");
+    let end = r"mapLcl 0 (mapSeq (\(a, (b, c)) -> max 0.0 (a + b + c))) . map zip . zip";
+    let of = "fork (bimap id (map fst) . fst) (map (map (bimap (snd . snd) id) . zip) . zip . bimap cross id)";
+    let staged = format!(
+        "blockedWith 16 1024 (toLocal id) (toLocal id) (mapLcl 0 (mapSeq (foldSeq {step}))) 0.0 ({end}) . {of}"
+    );
+    let groups = format!("tiledWith 64 64 1024 1024 id id (mapWrg 1 (mapWrg 0 ({staged})))");
+    are_there(&program, &[format!("{groups} . fork (fork A (zip . fork B bias)) C")]);
 }
 
 /// What meets the results of a scan, on either side, and what is computed of them, is computed where each part is scanned.

@@ -233,6 +233,24 @@ impl Ex {
         }
     }
 
+    /// Returns the `let`s around an expression, the outermost first, and what stands behind them.
+    pub(super) fn apart_from_lets(self) -> (Vec<(Layout, Ex)>, Ex) {
+        let (mut lets, mut e) = (vec![], self);
+        while let Kind::Let(p, value, body) = e.kind {
+            lets.push((p, *value));
+            e = *body;
+        }
+        (lets, e)
+    }
+
+    /// Returns what stands behind the `let`s, to change it.
+    pub(super) fn behind_lets_mut(&mut self) -> &mut Ex {
+        match self.kind {
+            Kind::Let(_, _, ref mut body) => body.behind_lets_mut(),
+            _ => self,
+        }
+    }
+
     /// Returns an operation on scalars with a result of type `t`.
     pub(super) fn op(op: ScalarOp, args: Vec<Ex>, t: ScalarType, span: Span) -> Ex {
         Ex::new(Kind::Op(op, args), Ty::Scalar(t), span)

@@ -334,6 +334,14 @@ fn chooses(e: &Ex) -> bool {
     matches!(e.kind, Kind::If(..)) || e.parts().iter().any(|(_, part)| chooses(part))
 }
 
+/// Whether a branch mentions a name.
+pub(super) fn in_branch(e: &Ex, name: Var) -> bool {
+    match &e.kind {
+        Kind::If(c, yes, no) => in_branch(c, name) || yes.uses(name) + no.uses(name) > 0,
+        _ => e.parts().into_iter().any(|(_, part)| in_branch(part, name)),
+    }
+}
+
 /// Returns the number of reductions, scans and the like in an expression.
 fn count(e: &Ex) -> usize {
     let parts = e.parts();

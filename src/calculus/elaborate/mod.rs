@@ -55,6 +55,7 @@ mod natural;
 mod nests;
 mod networks;
 mod on_read;
+mod outward;
 mod pairs_apart;
 mod partners;
 mod parts;
@@ -143,9 +144,10 @@ type Step = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var, &mut Approx) -> Option<Ex
 type OutOfMaps = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var) -> Option<Ex>;
 
 /// The steps that lead to one other form, each from what the steps before it give.
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     |e, env, fresh, _| branches::reductions_first(e, env, fresh),
     |e, _, fresh, approx| contractions::sums::apart(e, fresh, approx),
+    |e, env, fresh, _| products_out::with_epilogues(e, env, fresh),
     contractions::as_products,
     |e, env, fresh, _| fission::products_apart(e, env, fresh),
     |e, env, fresh, _| products_out::in_one_product(e, env, fresh),

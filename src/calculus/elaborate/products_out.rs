@@ -40,6 +40,13 @@ pub(super) fn in_one_product(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> V
     ProductsOut { env, fresh, one: true }.walk(&mut out).then_some(out)
 }
 
+/// Returns the program with what follows its products element by element as a part of their nests, also outside of batches;
+/// `None` if nothing does.
+pub(super) fn with_epilogues(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let mut out = e.clone();
+    epilogues::everywhere(&mut out, &|e| is_product(e, env), fresh).then_some(out)
+}
+
 struct ProductsOut<'a> {
     env: &'a SizeEnv,
     fresh: &'a mut dyn FnMut() -> Var,
@@ -86,7 +93,7 @@ impl ProductsOut<'_> {
         let mut products = cut.array(product, self.fresh)?;
         self.batch(&mut products);
         let mut rest = cut.with(vec![products], false, self.fresh)?;
-        self.batch(last_mut(&mut rest));
+        self.batch(rest.behind_lets_mut());
         Some(rest)
     }
 
@@ -127,14 +134,6 @@ fn is_product(e: &Ex, env: &SizeEnv) -> bool {
         && parts_that_reduce(body).iter().any(|sum| {
             reduced(sum, env) >= LENGTH && takes_arrays(sum, own) && takes_arrays(sum, &rows)
         })
-}
-
-/// Returns what stands behind the `let`s, to change it.
-fn last_mut(e: &mut Ex) -> &mut Ex {
-    match e.kind {
-        Kind::Let(_, _, ref mut body) => last_mut(body),
-        _ => e,
-    }
 }
 
 #[cfg(test)]
@@ -194,6 +193,25 @@ mod tests {
         let forms: Vec<String> =
             elaborated(300, &format!("{head}{both}")).forms().iter().map(show).collect();
         assert!(forms.iter().any(|f| f.contains(&front)), "no `{front}` in {forms:#?}");
+    }
+
+    #[test]
+    fn what_follows_a_product_outside_of_batches_is_its_epilogue() {
+        let direct = ": [n][d]f32 = map (\\q -> map2 (\\k c -> max 0 (c + reduce (+) 0 (map2 (*) q k))) w z) y";
+        let head = HEAD.replace("(w: [m][d]f32)", "(w: [d][m]f32) (y: [n][m]f32) (z: [d]f32)");
+        let forms = |body: &str| -> Vec<String> {
+            elaborated(300, &format!("{head}{body}")).forms().iter().map(show).collect()
+        };
+        let product = format!("fork ({}", &PRODUCT[10..PRODUCT.len() - 2]);
+        assert!(forms(direct)[0].contains(&product), "{:?}", forms(direct));
+        for after in [
+            "map (map (\\v -> if v > 0 then v else 0)) (map (map2 (+) z) (mm y w))",
+            "map2 (\\r c -> map2 (\\v b -> v * c + b) r z) (transpose (mm w y)) (map (\\r -> r[0]) y)",
+        ] {
+            let all = forms(&format!(": [n][d]f32 = {after}"));
+            assert!(!all[0].contains(&product), "{all:?}");
+            assert!(all.iter().any(|f| f.contains(&product)), "{after}: {all:#?}");
+        }
     }
 
     #[test]

@@ -68,6 +68,8 @@ impl Uses {
     /// Adds the rounded sizes; `None` when a size is no whole number.
     fn finished(&self, mut env: SizeEnv) -> Option<SizeEnv> {
         for of in self.rounded() {
+            // What is rounded may itself have rounded sizes in it.
+            self.round(&of, &mut env)?;
             self.round_final(&of, &mut env)?;
         }
         self.sizes.iter().all(|s| s.eval(&env).is_ok()).then_some(env)
@@ -107,6 +109,15 @@ mod tests {
         assert_eq!((env["n.t0"], env["n^"]), (256, 1024));
         assert_eq!(of(0), None);
         assert_eq!(assigned(&term(SUM), &dims(1000), &BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn sizes_are_rounded_up_in_sizes_that_are_rounded_up() {
+        let sum = "mapGlb 0 (reduceSeq (vectorize n.v (+)) (splat n.v . 0.0)) . split (n^/n.v).t0
+            . padTo (n^/n.v)^ (splat n.v . 0.0) . asVector n.v . padTo n^ 0.0 . xs";
+        let tunables = [("n.v".to_owned(), 4), ("(n^/n.v).t0".to_owned(), 8)].into();
+        let env = values(&assigned(&term(sum), &dims(1001), &tunables).expect("an assignment"));
+        assert_eq!((env["n^"], env["(n^/n.v)^"]), (1004, 256));
     }
 
     #[test]

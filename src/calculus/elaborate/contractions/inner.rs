@@ -15,6 +15,11 @@ impl Contractions<'_> {
         // The arrays, each in so many maps and behind so many names of the innermost.
         let mut arrays: Vec<(&Ex, usize, usize)> = vec![];
         while let Kind::Map(Prim::Map, function, args) = &body.kind {
+            // What the map goes through, all of it or a view of it, may be an array of contractions.
+            if let Some(outer) = around.last() {
+                let found = args.iter().filter_map(array_of_reductions);
+                arrays.extend(found.map(|a| (a, around.len(), outer.lets.len())));
+            }
             let mut of_map = Around { function, args, lets: vec![] };
             body = &function.body;
             while let Kind::Let(p, value, inner) = &body.kind {
@@ -34,7 +39,8 @@ impl Contractions<'_> {
                     let e = e.behind(lets.iter(), self.fresh);
                     Ex::map_of(e, a.function.params.iter().zip(a.args), self.fresh)
                 });
-            if let Some(all) = all.and_then(|all| self.nest(&all)) {
+            let nest = all.and_then(|all| self.nest(&all).or_else(|| self.inner(&all)));
+            if let Some(all) = nest {
                 let mut out = e.clone();
                 self.with_rows(&mut out, all, array, depth);
                 return Some(self.inner(&out).unwrap_or(out));
@@ -62,10 +68,10 @@ impl Contractions<'_> {
     }
 }
 
-/// Returns an array that an element goes through, whose elements are reductions.
+/// Returns an array that an element goes through, whose elements are reductions or computed of reductions.
 fn array_of_reductions(e: &Ex) -> Option<&Ex> {
     match &e.kind {
-        Kind::Map(Prim::Map, f, _) if contains_reduction(&f.body) => Some(e),
+        Kind::Map(Prim::Map, ..) if contains_reduction(e) => Some(e),
         Kind::Prim(_, _, _, args) => args.iter().find_map(array_of_reductions),
         Kind::Pair(..) | Kind::Proj(..) | Kind::Op(..) => {
             e.parts().into_iter().find_map(|(_, part)| array_of_reductions(part))

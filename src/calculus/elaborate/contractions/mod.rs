@@ -29,7 +29,8 @@ mod tests;
 use super::approx::Approx;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::elements::contains_reduction;
-use super::fission::TALL;
+use super::epilogues;
+use super::fission::{TALL, in_branch};
 use super::interchange::named;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
@@ -59,6 +60,7 @@ pub(super) fn as_products(
     approx: &mut Approx,
 ) -> Option<Ex> {
     let mut out = e.clone();
+    epilogues::of_nests(&mut out, fresh);
     Contractions { env, fresh, approx }.walk(&mut out).then_some(out)
 }
 
@@ -573,14 +575,6 @@ fn distribute(e: &Ex, nest: &Vars, operands: &mut [Operand; 2]) -> Option<()> {
             e.parts().into_iter().try_for_each(|(_, part)| distribute(part, nest, operands))
         }
         _ => None,
-    }
-}
-
-/// Whether a branch mentions a name.
-fn in_branch(e: &Ex, name: Var) -> bool {
-    match &e.kind {
-        Kind::If(c, yes, no) => in_branch(c, name) || yes.uses(name) + no.uses(name) > 0,
-        _ => e.parts().into_iter().any(|(_, part)| in_branch(part, name)),
     }
 }
 

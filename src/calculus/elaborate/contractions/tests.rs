@@ -48,6 +48,40 @@ fn convolutions_are_products_with_windows() {
     }
 }
 
+/// What follows a convolution outside of its element is part of the function of the product.
+#[test]
+fn what_follows_a_convolution_is_in_its_nest() {
+    let of = |ty: &str, body: &str| {
+        let sums = "sum (map2 (\\p r -> sum (tabulate 3 (\\di -> sum (tabulate 3 (\\dj -> p[i + di, j + dj] * r[di, dj]))))) img k)";
+        let body = body.replace("CONV", &format!("(tabulate_2d h w (\\i j -> {sums}))"));
+        let text = format!(
+            "entry f [b][ci][co][h][w] (x: [b][ci][h + 2][w + 2]f32) (k: [co][ci][3][3]f32) (z: [co]f32) (y: [b][co][h][w]f32) : {ty} =
+               map2 (\\img ys -> {body}) x y"
+        );
+        elaborated(&text, &SIZES)
+    };
+    for body in [
+        "map2 (\\k z -> map (map (\\v -> max 0 (z + v))) CONV) k z",
+        "map3 (\\k z y -> map2 (map2 (\\v y -> max 0 (z + v) * y)) CONV y) k z ys",
+        "map2 (\\k z -> map (map (\\v -> if v > z then v else 0)) CONV) k z",
+        "let p = map (\\k -> let c = CONV in map (map neg) c) k in map2 (\\p z -> map (map (+ z)) p) p z",
+        "map2 (\\k z -> split w (map (+ z) (flatten CONV))) k z",
+        "map2 (\\k z -> transpose (map (map (+ z)) (transpose CONV))) k z",
+    ] {
+        let program = of("[b][co][h][w]f32", body);
+        let product = "fork (reduce (+) 0.0 . map (*) . zip . bimap";
+        assert!(becomes(&program, product), "{body}: {}", forms(&program));
+    }
+    // What reduces the results goes through them.
+    for (ty, body) in [
+        ("[b][co][h]f32", "map (\\k -> map sum CONV) k"),
+        ("[b]f32", "sum (map (\\k -> sum (map (\\r -> maximum r) (split 2 (flatten CONV)))) k)"),
+    ] {
+        let program = of(ty, body);
+        assert!(becomes(&program, PRODUCT), "{body}: {}", forms(&program));
+    }
+}
+
 #[test]
 fn steps_holes_and_borders() {
     let of = |x: &str, body: &str| {
