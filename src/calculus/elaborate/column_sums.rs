@@ -164,7 +164,8 @@ fn partials(rows: &Term, reduce: &Term, of: &[Term], columns: u64, env: &mut Siz
     let parts = dimension(&h, "parts", length.div_ceil(value), env);
     let part = dimension(&h, "part", value, env);
     let padded = part.mul(&parts);
-    let mut of_element = of.iter().rev().try_fold(Term::id(&element), |done, f| build::compose(f, &done))?;
+    let mut of_element =
+        of.iter().rev().try_fold(Term::id(&element), |done, f| build::compose(f, &done))?;
     let rows = match near {
         // Padding tells the calculus that the parts have the length of a column; it adds no elements.
         Some(_) => build::apply(Op::PadLast, &[padded], vec![], rows)?,

@@ -41,7 +41,9 @@ fn in_arrays(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex
         return None;
     }
     let moves = |e: &Ex| e.ty.is_scalar() && has_pattern(e);
-    let (mut map, mut lets) = (e.clone(), vec![]);
+    let f = Lambda { params: f.params.clone(), body: Box::new(one_by_one((*f.body).clone())) };
+    let map = Kind::Map(Prim::Map, f, args.clone());
+    let (mut map, mut lets) = (Ex::new(map, e.ty.clone(), e.span), vec![]);
     while let Some((cut, value)) = Cut::at(&map, &moves, fresh) {
         let array = cut.array(value, fresh)?;
         let name = Layout::Var(fresh(), array.ty.clone());
@@ -53,6 +55,47 @@ fn in_arrays(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex
         lets.push((name, stored(array, fresh)));
     }
     (!lets.is_empty()).then(|| map.after(lets))
+}
+
+/// Returns a body in which the `let`s of values come one after the other, each once. What only one other value needs has no name: a
+/// mean is computed once for all that need it, and a deviation is one value with the variance.
+fn one_by_one(body: Ex) -> Ex {
+    let mut lets = vec![];
+    let body = spine(body, &mut lets);
+    let mut kept: Vec<(Layout, Ex)> = vec![];
+    while !lets.is_empty() {
+        let (p, value) = lets.remove(0);
+        let all = |v| {
+            lets.iter().map(|(_, e)| e).chain([&body]).map(move |e| uses(e, v, true)).sum::<usize>()
+        };
+        let one = |v| lets.iter().position(|(_, e)| uses(e, v, false) == 1);
+        let user = match p {
+            Layout::Var(v, _) if all(v) == 1 => one(v).map(|at| (v, at)),
+            _ => None,
+        };
+        match user {
+            Some((v, at)) => lets[at].1.put(v, &value),
+            None => kept.push((p, value)),
+        }
+    }
+    body.after(kept)
+}
+
+/// Adds the `let`s of an expression, those of their values first. A moved value has copies of those that it needs. Returns what is behind them.
+fn spine(e: Ex, lets: &mut Vec<(Layout, Ex)>) -> Ex {
+    let Kind::Let(p, value, body) = e.kind else { return e };
+    let one = (p, spine(*value, lets));
+    if !lets.contains(&one) {
+        lets.push(one);
+    }
+    spine(*body, lets)
+}
+
+/// Returns how often an expression mentions a variable, also in functions or outside of them only.
+fn uses(e: &Ex, v: Var, in_functions: bool) -> usize {
+    let parts = e.parts().into_iter().filter(|(bound, _)| in_functions || bound.is_empty());
+    usize::from(e.kind == Kind::Var(v))
+        + parts.map(|(_, part)| uses(part, v, in_functions)).sum::<usize>()
 }
 
 /// Returns an array in global memory, if a map computes it.

@@ -265,10 +265,13 @@ fn bodies(
     let whole = whole_rows::columns_at_once(&bodies[last], env, fresh);
     let scalars = row_scalars::in_arrays(&bodies[last], env, fresh);
     let long = long_rows::scalars_in_arrays(&bodies[last], env, fresh);
+    let long = long.map(|e| row_scalars::in_arrays(&e, env, fresh).unwrap_or(e));
     let states = states_apart::results_apart(&bodies[last], fresh);
     let pulled = pulled::by_place(&bodies[last], env, fresh);
     bodies.extend(pulled);
-    bodies.extend(again.into_iter().chain(sorted).chain(whole).chain(scalars).chain(long).chain(states));
+    bodies.extend(
+        again.into_iter().chain(sorted).chain(whole).chain(scalars).chain(long).chain(states),
+    );
     bodies
 }
 
