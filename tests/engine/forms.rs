@@ -270,3 +270,32 @@ fn groups_are_a_stage_before_what_is_done_with_all() {
     // A work-group holds small images. In one form of large ones, a stage gives the groups, in the other it reads their scalars.
     assert_eq!((stored(1), stored(64)), (0, 2));
 }
+
+#[test]
+fn long_columns_of_batches_are_in_parts() {
+    let text =
+        "entry c [a][b][c] (x: [a][b][c]f32) : [a][c]f32 = map (\\m -> map sum (transpose m)) x";
+    let of = |text, b| forms(text, &[("a", 4), ("b", b), ("c", 32)]);
+    let parts = |b| with("split b_part", &of(text, b)).contains(&true);
+    assert!(parts(4096) && !parts(128));
+    // What lies behind the end of a column is neutral.
+    assert!(!with("mask", &of(text, 4096)).contains(&true));
+    assert!(with("mask", &of(text, 4099)).contains(&true));
+    // Rules cut columns outside of maps, and rows.
+    let columns = "entry c [a][b][c] (x: [b][c]f32) (y: [a]f32) : [c]f32 = map sum (transpose x)";
+    let rows = "entry c [a][b][c] (x: [a][c][b]f32) : [a][c]f32 = map (map sum) x";
+    assert!(![columns, rows].iter().any(|text| with("b_part", &of(text, 4096)).contains(&true)));
+}
+
+#[test]
+fn scalars_of_few_long_rows_are_arrays() {
+    let text = "entry r [n][m] (x: [n][m]f32) : [n][m]f32 =
+        map (\\r -> let s = sum r let v = sum (map (\\e -> (e - s) ** 2) r) in map (\\e -> (e - s) * rsqrt v) r) x";
+    // The sum is computed once, and the deviation with its sum.
+    let stored = |n, m| {
+        let twice = |f: &String| f.contains("toGlobal") && f.matches("reduce").count() == 2;
+        let forms = forms(text, &[("n", n), ("m", m)]);
+        forms.iter().map(Term::to_string).any(|f| twice(&f))
+    };
+    assert!(stored(16, 1 << 20) && !stored(4096, 1 << 20) && !stored(16, 1000));
+}

@@ -39,7 +39,7 @@ fn within(t: &Term, outer: u64, env: &SizeEnv) -> Built {
                     .any(|f| *f.op() == Op::Transpose);
                 if count < ENOUGH || strided { rows(n, &inner)? } else { f.with_args(vec![inner])? }
             }
-            Op::Fork | Op::Bimap | Op::Fold | Op::While => {
+            Op::Fork | Op::Bimap | Op::Fold | Op::While | Op::ToMem(_) => {
                 build::each_arg(&f, |a| within(a, outer, env))?
             }
             _ => f,

@@ -6,7 +6,7 @@
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
-//! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), convolutions and other contractions
+//! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), reductions of long columns in maps ([`column_sums`]), convolutions and other contractions
 //! ([`contractions`]), loops that fold ([`folds`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), results of states ([`states_apart`]), functions of columns ([`whole_rows`]), operands that are computed where they are read ([`on_read`]) or converted where they are multiplied ([`widened`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting. Forms that differ by rounding stand apart ([`approx`]).
 
@@ -25,6 +25,7 @@ mod build;
 mod by_sort;
 mod capture;
 mod choices;
+mod column_sums;
 mod columns;
 mod common;
 mod contractions;
@@ -50,6 +51,7 @@ mod irregular;
 mod leaf;
 mod leaves;
 mod lift;
+mod long_rows;
 mod loops_out;
 mod natural;
 mod nests;
@@ -266,10 +268,14 @@ fn bodies(
     let sorted = by_sort::histograms(&bodies[last], env, fresh);
     let whole = whole_rows::columns_at_once(&bodies[last], env, fresh);
     let scalars = row_scalars::in_arrays(&bodies[last], env, fresh);
+    let long = long_rows::scalars_in_arrays(&bodies[last], env, fresh);
+    let long = long.map(|e| row_scalars::in_arrays(&e, env, fresh).unwrap_or(e));
     let states = states_apart::results_apart(&bodies[last], fresh);
     let pulled = pulled::by_place(&bodies[last], env, fresh);
     bodies.extend(pulled);
-    bodies.extend(again.into_iter().chain(sorted).chain(whole).chain(scalars).chain(states));
+    bodies.extend(
+        again.into_iter().chain(sorted).chain(whole).chain(scalars).chain(long).chain(states),
+    );
     bodies
 }
 
@@ -356,6 +362,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         Some(columns) => parts::products_in_parts(&columns, env)?.or(Some(columns)),
         None => None,
     };
+    let column_sums = column_sums::in_parts(whole, env)?;
     let in_groups = group_loops::in_groups(&term, env)?;
     let by_rows = row_sums::by_rows(&term, env)?;
     let by_rows = apart::reductions_apart(&by_rows, env)?.unwrap_or(by_rows);
@@ -383,6 +390,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         on_read_parts,
         converted,
         columns,
+        column_sums,
         in_groups,
         passed,
         loops,

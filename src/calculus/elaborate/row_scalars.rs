@@ -78,7 +78,8 @@ impl Scalars<'_> {
             let params = f.params.iter().zip(args.iter()).filter(|(_, a)| fixed(a));
             let own = params.flat_map(|(p, _)| p.vars()).map(|(v, _)| v).collect();
             let Some((name, value)) = take(&mut f.body, &own, false, self.fresh) else { break };
-            let Some(scalars) = self.stored(value, f, args) else { break };
+            let params = f.params.iter().zip(args.iter());
+            let Some(scalars) = in_global(value, params, self.fresh) else { break };
             f.params.push(name);
             args.push(self.in_front(scalars, inside));
         }
@@ -89,7 +90,8 @@ impl Scalars<'_> {
         let Kind::Map(Prim::Map, f, args) = &array.kind else { return None };
         let here = !inside || array.free().is_empty();
         let computed = is_of(&f.body, &f.own()) && operations(&f.body) > 0;
-        (here && computed).then(|| self.stored((*f.body).clone(), f, args))?
+        let params = f.params.iter().zip(args);
+        (here && computed).then(|| in_global((*f.body).clone(), params, self.fresh))?
     }
 
     /// Returns an array of scalars, in front of the program if a function or a loop would compute it again.
@@ -103,24 +105,29 @@ impl Scalars<'_> {
         self.front.push((name, scalars));
         value
     }
+}
 
-    /// Returns the array of a scalar for all rows, in global memory: otherwise the maps would become one again.
-    fn stored(&mut self, mut value: Ex, f: &Lambda, args: &[Ex]) -> Option<Ex> {
-        let (free, span) = (value.free(), value.span);
-        let mut used = f.params.iter().zip(args).filter(|(p, _)| p.meets(&free));
-        let (first, array) = used.next()?;
-        let (mut element, mut all) = (first.clone(), array.clone());
-        for (p, array) in used {
-            element = Layout::Pair(Box::new(element), Box::new(p.clone()));
-            all = all.zip(array.clone())?;
-        }
-        let element = element.renamed(&mut value, self.fresh);
-        let rows = Layout::Var((self.fresh)(), all.ty.clone());
-        let scalars = Ex::map_of(value, [(&element, &rows.value(span))], self.fresh)?;
-        let ty = scalars.ty.clone();
-        let f = Lambda { params: vec![rows], body: Box::new(scalars) };
-        Some(Ex::new(Kind::Prim(Prim::ToGlobal, vec![f], vec![], vec![all]), ty, span))
+/// Returns the array of what an expression gives for each of the elements of arrays, in global memory: otherwise the maps would become one
+/// again.
+pub(super) fn in_global<'a>(
+    mut value: Ex,
+    arrays: impl Iterator<Item = (&'a Layout, &'a Ex)>,
+    fresh: &mut dyn FnMut() -> Var,
+) -> Option<Ex> {
+    let (free, span) = (value.free(), value.span);
+    let mut used = arrays.filter(|(p, _)| p.meets(&free));
+    let (first, array) = used.next()?;
+    let (mut element, mut all) = (first.clone(), array.clone());
+    for (p, array) in used {
+        element = Layout::Pair(Box::new(element), Box::new(p.clone()));
+        all = all.zip(array.clone())?;
     }
+    let element = element.renamed(&mut value, fresh);
+    let rows = Layout::Var(fresh(), all.ty.clone());
+    let scalars = Ex::map_of(value, [(&element, &rows.value(span))], fresh)?;
+    let ty = scalars.ty.clone();
+    let f = Lambda { params: vec![rows], body: Box::new(scalars) };
+    Some(Ex::new(Kind::Prim(Prim::ToGlobal, vec![f], vec![], vec![all]), ty, span))
 }
 
 /// Takes a scalar that depends on the variables of a function alone out of its body. `inner` says that the expression is in a function
@@ -175,7 +182,7 @@ fn operations(e: &Ex) -> usize {
 }
 
 /// Whether an expression goes through arrays.
-fn has_pattern(e: &Ex) -> bool {
+pub(super) fn has_pattern(e: &Ex) -> bool {
     match &e.kind {
         Kind::Map(..) => true,
         Kind::Prim(prim, ..) if !is_view(*prim) => true,
