@@ -274,7 +274,7 @@ pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Resul
     Ok(out)
 }
 
-/// The share of the limit on nodes that most programs need. A form that needs more by itself often has no end.
+/// All forms of most programs together need this part of the limit on nodes.
 const USUAL: usize = 6;
 
 fn saturated_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
@@ -294,7 +294,8 @@ fn saturated_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<S
     if !saturates(&first.report) {
         return saturate(forms, limits);
     }
-    let alone = |form: &Term| saturate(std::slice::from_ref(form), &usual).map(|s| s.report);
+    let half = Limits { nodes: limits.nodes / 2, ..limits.clone() };
+    let alone = |form: &Term| saturate(std::slice::from_ref(form), &half).map(|s| s.report);
     let mut others: Vec<(usize, usize)> = vec![];
     for (i, report) in on_all_cores(&forms[1..], alone).into_iter().enumerate() {
         let report = report?;
