@@ -51,12 +51,17 @@ impl Epilogues<'_> {
         if matches!(e.kind, Kind::Map(p, ..) if p != Prim::Map) {
             return false;
         }
-        let mut changed = self.at_end(e);
+        let mut changed = false;
+        for part in e.parts_mut() {
+            changed |= self.walk(part, fresh);
+        }
+        changed |= self.at_end(e);
         if let Some(view) = outward::outward(e, self.is_product, fresh) {
             *e = view;
+            e.parts_mut().into_iter().for_each(|map| _ = self.at_end(map));
             changed = true;
         }
-        e.parts_mut().into_iter().fold(changed, |changed, part| changed | self.walk(part, fresh))
+        changed
     }
 
     /// Joins the nests at the end of a function.

@@ -198,15 +198,16 @@ mod tests {
     #[test]
     fn what_follows_a_product_outside_of_batches_is_its_epilogue() {
         let direct = ": [n][d]f32 = map (\\q -> map2 (\\k c -> max 0 (c + reduce (+) 0 (map2 (*) q k))) w z) y";
-        let head = HEAD.replace("(w: [m][d]f32)", "(w: [d][m]f32) (y: [n][m]f32) (z: [d]f32)");
+        let head =
+            HEAD.replace("(w: [m][d]f32)", "(w: [d][m]f32) (y: [n][m]f32) (z: [d]f32) (t: [n]f32)");
         let forms = |body: &str| -> Vec<String> {
             elaborated(300, &format!("{head}{body}")).forms().iter().map(show).collect()
         };
         let product = format!("fork ({}", &PRODUCT[10..PRODUCT.len() - 2]);
         assert!(forms(direct)[0].contains(&product), "{:?}", forms(direct));
         for after in [
-            "map (map (\\v -> if v > 0 then v else 0)) (map (map2 (+) z) (mm y w))",
-            "map2 (\\r c -> map2 (\\v b -> v * c + b) r z) (transpose (mm w y)) (map (\\r -> r[0]) y)",
+            "map (map (max 0)) (map (map2 (+) z) (mm y w))",
+            "map2 (\\r c -> map2 (\\v b -> v * c + b) r z) (transpose (mm w y)) t",
         ] {
             let all = forms(&format!(": [n][d]f32 = {after}"));
             assert!(!all[0].contains(&product), "{all:?}");
