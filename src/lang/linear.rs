@@ -23,7 +23,7 @@ const MODULUS: i128 = (1 << 61) - 1;
 /// Values of the other variables at which the zeros in one variable are sought: the first is `BASE`, each further one `STRIDE`
 /// more. No factor that is common in programs, such as `n - 1`, vanishes there.
 const BASE: i64 = 11;
-const STRIDE: i64 = 6;
+const STRIDE: usize = 6;
 
 /// The polynomial `lead * variable + rest`, where `lead` is positive and `rest` does not contain the variable.
 struct Linear {
@@ -125,15 +125,14 @@ impl Size {
     /// values, such a factor is zero at a whole value of `lead * variable`. How this zero changes with one more of another
     /// variable is that variable's coefficient.
     fn candidates(&self, variable: &str, others: &[&str], lead: i64) -> Vec<Size> {
-        let base = |i: usize| BASE + STRIDE * i as i64;
+        let bases: Vec<i64> = (BASE..).step_by(STRIDE).take(others.len()).collect();
         let zeros = |more: Option<usize>| {
             let at = |name: &str| {
                 let i = others.iter().position(|w| *w == name)?;
-                Some(base(i) + i64::from(more == Some(i)))
+                Some(bases[i] + i64::from(more == Some(i)))
             };
-            let reach = MOST_APART
-                + MOST_TIMES
-                    * (0..others.len().min(MOST_VARIABLES)).map(|i| base(i) + 1).sum::<i64>();
+            let most: i64 = bases.iter().take(MOST_VARIABLES).map(|base| base + 1).sum();
+            let reach = MOST_APART + MOST_TIMES * most;
             self.zeros(variable, lead, &at, -reach..=reach)
         };
         let first = zeros(None);
@@ -144,13 +143,13 @@ impl Size {
         let mut found = vec![];
         for zero in first {
             let mut rests = vec![(Size::constant(0), -zero)];
-            for (i, (w, moved)) in others.iter().zip(&moved).enumerate() {
+            for ((w, moved), base) in others.iter().zip(&moved).zip(&bases) {
                 let times: Vec<i64> =
                     moved.iter().map(|m| zero - m).filter(|t| t.abs() <= MOST_TIMES).collect();
                 let next = rests.iter().flat_map(|(rest, left)| {
                     times.iter().map(move |t| {
                         let term = Size::var(w).mul(&Size::constant(*t));
-                        (rest.add(&term), left - t * base(i))
+                        (rest.add(&term), left - t * base)
                     })
                 });
                 rests = next.take(MOST_TRIED).collect();

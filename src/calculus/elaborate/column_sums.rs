@@ -171,7 +171,7 @@ fn partials(rows: &Term, reduce: &Term, of: &[Term], columns: u64, env: &mut Siz
         Some(_) => build::apply(Op::PadLast, &[padded], vec![], rows)?,
         None => {
             // What lies behind the end is neutral.
-            let rows = build::apply(Op::Mask, &[padded.clone()], vec![], rows)?;
+            let rows = build::apply(Op::Mask, std::slice::from_ref(&padded), vec![], rows)?;
             let (_, flagged) = build::elements(&rows.ty().cod)?;
             let flags = Term::on(Op::Distl, &[], &flagged, vec![])?;
             let rows = build::compose(&each(&padded, &flags)?, &rows)?;

@@ -61,7 +61,7 @@ fn joined(
 fn exchanged(e: &Ex, g: &Lambda, args: &[Ex], fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let Kind::Map(Prim::Map, h, columns) = &g.body.kind else { return None };
     let own = g.own();
-    let (mut outer, mut inner): (Vec<(Layout, Ex)>, Vec<(Layout, Ex)>) = (vec![], vec![]);
+    let [mut outer, mut inner] = [const { Vec::<(Layout, Ex)>::new() }; 2];
     let mut whole = vec![false; args.len()];
     for (p, column) in h.params.iter().zip(columns) {
         let of =

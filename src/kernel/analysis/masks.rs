@@ -62,8 +62,11 @@ pub struct Masks<'a> {
     /// By kernel and register. `None` if nothing is known.
     registers: RefCell<FxHashMap<(usize, u32), Option<Masked>>>,
     /// By kernel and memory. `None` while an array is looked at, and if nothing is known.
-    arrays: RefCell<FxHashMap<(Option<usize>, Mem), Option<Rc<Array>>>>,
+    arrays: RefCell<FxHashMap<Place, Option<Rc<Array>>>>,
 }
+
+/// A memory of a kernel, or of all.
+type Place = (Option<usize>, Mem);
 
 impl<'a> Masks<'a> {
     /// The masks of a program whose kernels are not complete yet.

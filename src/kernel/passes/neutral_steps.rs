@@ -125,7 +125,7 @@ fn loads(b: &Block) -> bool {
     for s in b {
         s.visit(&mut |s| {
             s.exprs(&mut |e| {
-                e.visit(&mut |e| found |= matches!(e, Expr::Load(Mem::Global(_), ..)))
+                e.visit(&mut |e| found |= matches!(e, Expr::Load(Mem::Global(_), ..)));
             });
         });
     }

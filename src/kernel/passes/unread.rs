@@ -135,7 +135,7 @@ fn collect_expr(e: &Expr, when: &[Index], out: &mut Reads) {
         Expr::If(c, yes, no) => [c, yes, no].into_iter().for_each(|e| collect_expr(e, when, out)),
         Expr::Splat(e, _) | Expr::Lane(e, _) => collect_expr(e, when, out),
         Expr::Index(i, _) | Expr::Load(_, _, i) => {
-            i.visit_data(&mut |e| collect_expr(e, when, out))
+            i.visit_data(&mut |e| collect_expr(e, when, out));
         }
         Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) => {}
     }
