@@ -1,4 +1,4 @@
--- fuzz: seed=1 n=37 m=18 k=11
+-- fuzz: seed=1 n=37
 -- Numbers of half precision, whose results are rounded after each operation.
 entry arithmetic [n] (xs: [n]f16) (ys: [n]f16) (a: f16) : ([n]f16, [n]f32, [n]i32, [n]bool) =
   let zs = map2 (\x y -> a * x + y / 3) xs ys in

@@ -27,6 +27,14 @@ fn render(text: &str, diagnostics: &[Diagnostic]) -> String {
 const WRONG: &[(&str, &str)] = &[
     ("lex_character", "entry f (x: f32) = x ? 1 \u{b7} 2"),
     ("lex_number", "entry f (x: f32) = x + 12abc"),
+    ("lex_number_suffix", "entry f (x: u32) (y: f64) = (x << 13u, y + 1e-6f)"),
+    ("sum_of_narrow_numbers", "entry f [n] (xs: [n]u8) : i32 = sum xs"),
+    ("comprehension_over_indices", "entry f [n] (xs: [n]f32) : [n]f32 = [xs[i] * 2 for i in n]"),
+    (
+        "foreign_scatter_2d",
+        "entry f [n][m] (A: [n][m]f32) (is: [n]i32) (js: [n]i32) (vs: [n]f32) = scatter_2d A (zip is js) vs",
+    ),
+    ("array_of_integers", "entry f [n] (xs: [n]f32) = map (\\i -> xs[i]) (iota n - 1)"),
     (
         "parse_several",
         "entry f (x: f32) = (x + 1\nentry g (x: f32) = let y = 1\nthing\nentry h = \\ -> 1",
