@@ -117,8 +117,10 @@ impl<'a> Sizes<'a> {
         // A symbol stands for a natural number: of two negative factors, both get the other sign.
         let exists = |part: &Poly| self.value(part, span).is_ok();
         let factors = rest.linear_factor().and_then(|(factor, other)| {
-            let signs = [(factor.neg(), other.neg()), (factor, other)];
-            signs.into_iter().rev().find(|(factor, other)| exists(factor) && exists(other))
+            let negative = (factor.neg(), other.neg());
+            [(factor, other), negative]
+                .into_iter()
+                .find(|(factor, other)| exists(factor) && exists(other))
         });
         if let Some((factor, other)) = factors {
             return Ok(out.mul(&self.size(&factor, span)?).mul(&self.size(&other, span)?));

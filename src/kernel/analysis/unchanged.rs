@@ -223,20 +223,15 @@ mod tests {
     use super::*;
     use crate::kernel::ir::ElemTy;
     use crate::kernel::ir::index::{Guard, Var};
+    use crate::kernel::ir::testing::{FLOAT, reg};
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType::{Bool, F32, I32};
     use std::sync::Arc;
 
     const OLD: Mem = Mem::Global(0);
     const NEW: Mem = Mem::Global(1);
-    const FLOAT: ElemTy = ElemTy { scalar: F32, width: 1 };
-
     fn at(id: u32) -> Index {
         Index::from(Var { id, name: format!("i{id}").into(), lo: 0, hi: 9 })
-    }
-
-    fn reg(id: u32) -> Reg {
-        Reg { id, name: format!("t{id}").into(), ty: FLOAT }
     }
 
     fn old(i: &Index) -> Expr {

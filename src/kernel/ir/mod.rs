@@ -6,6 +6,8 @@
 mod display;
 pub mod index;
 mod terms;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod walk;
 
 use crate::calculus::op::products::Products;

@@ -98,13 +98,10 @@ fn independent(copies: &[Block]) -> bool {
 mod tests {
     use super::*;
     use crate::kernel::ir::index::Var;
+    use crate::kernel::ir::testing::reg;
     use crate::kernel::ir::{ElemTy, Scope};
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType::F32;
-
-    fn reg(id: u32) -> Reg {
-        Reg { id, name: format!("t{id}").into(), ty: ElemTy::scalar(F32) }
-    }
 
     fn load(from: usize, at: i64) -> Expr {
         Expr::Load(Mem::Global(from), ElemTy::scalar(F32), Index::from(at))

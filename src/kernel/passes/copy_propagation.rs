@@ -145,7 +145,7 @@ fn copies(b: &mut Block, changed: &BTreeSet<u32>, same: &mut BTreeMap<u32, Reg>)
 mod tests {
     use super::*;
     use crate::calculus::scalar::Lit;
-    use crate::kernel::ir::ElemTy;
+    use crate::kernel::ir::testing::reg;
     use crate::lang::types::ScalarType::F32;
 
     #[test]
@@ -160,9 +160,5 @@ mod tests {
         ];
         borrowed(&mut b);
         assert_eq!(b, [Stmt::Set(reg(0), Expr::Lit(Lit::float(F32, 4.0)))]);
-    }
-
-    fn reg(id: u32) -> Reg {
-        Reg { id, name: format!("t{id}").into(), ty: ElemTy::scalar(F32) }
     }
 }

@@ -126,36 +126,19 @@ fn to_sides(body: &mut Block) {
         e.visit(&mut |e| plain &= !matches!(e, Expr::Load(..) | Expr::Products(..)));
         plain
     };
-    let mut at = body.len();
-    while at > 0 {
-        at -= 1;
-        for second in [false, true] {
-            let moved = sides::Uses::of(body).needed(body, at, second, &plain);
-            sides::to_side(body, at, second, &moved);
-            at -= moved.len();
-        }
-    }
+    sides::in_block(body, &plain, &|_| true, &|_| true);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::calculus::scalar::Lit;
+    use crate::kernel::ir::ElemTy;
     use crate::kernel::ir::index::Index;
-    use crate::kernel::ir::{ElemTy, Reg};
+    use crate::kernel::ir::testing::{FLOAT, get, reg};
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType::{Bool, F32};
     use std::collections::BTreeSet;
-
-    const FLOAT: ElemTy = ElemTy { scalar: F32, width: 1 };
-
-    fn reg(id: u32) -> Reg {
-        Reg { id, name: format!("t{id}").into(), ty: FLOAT }
-    }
-
-    fn get(id: u32) -> Expr {
-        Expr::Reg(reg(id))
-    }
 
     fn sum(a: Expr, b: Expr) -> Expr {
         Expr::Op(ScalarOp::Add, FLOAT, vec![a, b])

@@ -162,16 +162,10 @@ pub(super) fn renamed(mut b: Block, fresh: &mut Fresh) -> Block {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::ir::{ElemTy, Mem};
+    use crate::kernel::ir::Mem;
+    use crate::kernel::ir::testing::{FLOAT, reg};
     use crate::lang::typed::ScalarOp;
-    use crate::lang::types::ScalarType::F32;
     use std::collections::BTreeSet;
-
-    const FLOAT: ElemTy = ElemTy { scalar: F32, width: 1 };
-
-    fn reg(id: u32) -> Reg {
-        Reg { id, name: format!("t{id}").into(), ty: FLOAT }
-    }
 
     fn counter(hi: i64) -> Index {
         Index::from(Var { id: 1, name: "i".into(), lo: 0, hi: hi - 1 })

@@ -68,6 +68,16 @@ fn block(
     for s in b.iter_mut() {
         s.blocks_mut().into_iter().for_each(|b| block(b, may_move, pays, choice));
     }
+    in_block(b, may_move, pays, choice);
+}
+
+/// Moves statements of a block, which evaluate only what `may_move`, to sides of its choices, if that `pays` for one of them.
+pub fn in_block(
+    b: &mut Block,
+    may_move: &dyn Fn(&Expr) -> bool,
+    pays: &dyn Fn(&Stmt) -> bool,
+    choice: &dyn Fn(&Stmt) -> bool,
+) {
     let Some(first) = b.iter().position(pays) else { return };
     let mut uses = None;
     let mut at = b.len();
@@ -89,7 +99,7 @@ fn block(
 }
 
 /// Moves statements in front of a choice to the beginning of one of its sides.
-pub fn to_side(b: &mut Block, at: usize, second: bool, moved: &[usize]) {
+fn to_side(b: &mut Block, at: usize, second: bool, moved: &[usize]) {
     let front: Block = moved.iter().map(|i| b[*i].clone()).collect();
     if let Stmt::Branch(_, yes, no) | Stmt::If(_, yes, no) = &mut b[at] {
         (if second { no } else { yes }).splice(0..0, front);
@@ -102,7 +112,7 @@ pub fn to_side(b: &mut Block, at: usize, second: bool, moved: &[usize]) {
 }
 
 /// The registers of the statements of a block.
-pub struct Uses {
+struct Uses {
     /// What each statement sets, and what it names.
     sets: Vec<FxHashSet<u32>>,
     names: Vec<FxHashSet<u32>>,
@@ -114,7 +124,7 @@ pub struct Uses {
 
 impl Uses {
     /// The registers of a block.
-    pub fn of(b: &Block) -> Uses {
+    fn of(b: &Block) -> Uses {
         let sets = b.iter().map(set).collect();
         let named = |s: &Stmt| {
             let mut found = FxHashSet::default();
@@ -135,7 +145,7 @@ impl Uses {
 
     /// Returns the places of the statements in front of a choice that compute what one side of it needs, in order. They evaluate
     /// only what `may_move`.
-    pub fn needed(
+    fn needed(
         &self,
         b: &Block,
         at: usize,
@@ -224,7 +234,7 @@ fn set(s: &Stmt) -> FxHashSet<u32> {
 }
 
 /// Calls `f` on each register that a statement reads or sets, inside it, too.
-pub fn registers(s: &Stmt, f: &mut dyn FnMut(u32)) {
+fn registers(s: &Stmt, f: &mut dyn FnMut(u32)) {
     s.visit(&mut |s| {
         match s {
             Stmt::Decl(r, _) => f(r.id),
@@ -250,19 +260,9 @@ mod tests {
     use super::*;
     use crate::calculus::scalar::Lit;
     use crate::kernel::ir::index::{Guard, Index, Var};
-    use crate::kernel::ir::{ElemTy, Reg};
+    use crate::kernel::ir::testing::{FLOAT, get, reg};
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType::F32;
-
-    const FLOAT: ElemTy = ElemTy { scalar: F32, width: 1 };
-
-    fn reg(id: u32) -> Reg {
-        Reg { id, name: format!("t{id}").into(), ty: FLOAT }
-    }
-
-    fn get(id: u32) -> Expr {
-        Expr::Reg(reg(id))
-    }
 
     fn index(id: u32) -> Index {
         Index::from(Var { id, name: format!("i{id}").into(), lo: 0, hi: 9 })

@@ -26,25 +26,27 @@ pub fn definition(of: Products) -> &'static str {
     }
 }
 
-const OF_F16: &str = r#"
-float4 add_products_f16(const float4 sums, const uint4 a, const uint2 b) {
-    float c[4] = {sums.s0, sums.s1, sums.s2, sums.s3};
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a.s0), "r"(a.s1), "r"(a.s2), "r"(a.s3), "r"(b.s0), "r"(b.s1));
-    return (float4)(c[0], c[1], c[2], c[3]);
+/// A function that adds exact products: its name, the instruction, and the type of the sums with its constraint.
+macro_rules! exact {
+    ($name:literal, $instruction:literal, $sum:literal, $constraint:literal) => {
+        concat!(
+            "\n", $sum, "4 ", $name, "(const ", $sum, "4 sums, const uint4 a, const uint2 b) {\n",
+            "    ", $sum, " c[4] = {sums.s0, sums.s1, sums.s2, sums.s3};\n",
+            "    asm volatile(\"", $instruction,
+            " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n",
+            "        : \"+", $constraint, "\"(c[0]), \"+", $constraint, "\"(c[1]), \"+",
+            $constraint, "\"(c[2]), \"+", $constraint, "\"(c[3])\n",
+            "        : \"r\"(a.s0), \"r\"(a.s1), \"r\"(a.s2), \"r\"(a.s3), \"r\"(b.s0), \"r\"(b.s1));\n",
+            "    return (", $sum, "4)(c[0], c[1], c[2], c[3]);\n}\n",
+        )
+    };
 }
-"#;
 
-const OF_I8: &str = r#"
-int4 add_products_i8(const int4 sums, const uint4 a, const uint2 b) {
-    int c[4] = {sums.s0, sums.s1, sums.s2, sums.s3};
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-        : "r"(a.s0), "r"(a.s1), "r"(a.s2), "r"(a.s3), "r"(b.s0), "r"(b.s1));
-    return (int4)(c[0], c[1], c[2], c[3]);
-}
-"#;
+const OF_F16: &str =
+    exact!("add_products_f16", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "float", "f");
+
+const OF_I8: &str =
+    exact!("add_products_i8", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", "int", "r");
 
 const OF_F32: &str = r#"
 void add_tf32(float *c, const uint4 a, const uint2 b) {
