@@ -1,8 +1,8 @@
 //! Static features of kernels, the input of the cost model. They are counts, not times.
 //!
 //! Counts are over all work-items of one launch. If a loop bound depends on the work-item, the
-//! middle of its range stands for it. Only the guarded side of a guard counts, and each side of a
-//! branch on data counts half.
+//! middle of its range stands for it. Only the guarded side of a guard counts, but for guards that fail in
+//! many work-groups, of which each side counts by its share. Each side of a branch on data counts half.
 
 use super::critical_path::{LOADS, critical_path};
 pub use super::op_kind::OpKind;
@@ -555,12 +555,9 @@ impl Walk<'_> {
             Stmt::If(g, a, b) => {
                 let share = self.share_of_groups(g);
                 self.block(a, share * count, uniform);
-                if a.is_empty() || share < 1.0 {
-                    self.block(
-                        b,
-                        if a.is_empty() { count } else { (1.0 - share) * count },
-                        uniform,
-                    );
+                let rest = if a.is_empty() { count } else { (1.0 - share) * count };
+                if rest > 0.0 {
+                    self.block(b, rest, uniform);
                 }
             }
             // What has no alternative is done in the common case, such as an update of a bin that exists.
