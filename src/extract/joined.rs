@@ -31,18 +31,21 @@ const JOINED: usize = 24;
 const OF_FORM: usize = 6;
 
 /// What is timed by itself in a round: how many forms of the stage at a place, those with the least times first, with which of
-/// their values, and the share of a candidate's time from which a place has a part in the round.
+/// their values, the share of a candidate's time from which a place has a part in the round, and how many times as long as the best of
+/// its place a form may take.
 struct Round {
     forms: usize,
     values: std::ops::Range<usize>,
     share: f64,
+    slow: f64,
 }
 
 /// Later rounds try further values for fewer forms.
-const ROUNDS: [Round; 3] = [
-    Round { forms: usize::MAX, values: 0..2, share: 0.0 },
-    Round { forms: 8, values: 2..8, share: 0.02 },
-    Round { forms: 3, values: 8..32, share: 0.1 },
+const ROUNDS: [Round; 4] = [
+    Round { forms: usize::MAX, values: 0..1, share: 0.0, slow: f64::MAX },
+    Round { forms: usize::MAX, values: 1..2, share: 0.0, slow: 3.0 },
+    Round { forms: 8, values: 2..8, share: 0.02, slow: f64::MAX },
+    Round { forms: 3, values: 8..32, share: 0.1, slow: f64::MAX },
 ];
 
 /// Stages whose best candidate takes this many times as long as the best of all have no part in further rounds.
@@ -216,7 +219,7 @@ impl Joiner {
         values: &StageValues,
         dims: &SizeEnv,
     ) -> Option<Vec<Alone>> {
-        let Round { forms, values: range, share } = ROUNDS.get(round)?;
+        let Round { forms, values: range, share, slow } = ROUNDS.get(round)?;
         let wanted = self.shares();
         let mut found: IndexSet<(Stage, Term)> = IndexSet::new();
         for (((_, source), place), most) in self.places.iter_mut().zip(wanted) {
@@ -225,8 +228,10 @@ impl Joiner {
             }
             let mut order: Vec<usize> = (0..place.len()).collect();
             order.sort_by(|a, b| us_of(place, *a).total_cmp(&us_of(place, *b)));
+            let most_us = order.first().map_or(f64::INFINITY, |best| slow * us_of(place, *best));
             let part = |i: &usize| place.get_index(*i).map(|(stage, _)| stage.part.clone());
-            let parts: IndexSet<Term> = order.iter().filter_map(part).collect();
+            let fast = order.iter().take_while(|i| us_of(place, **i) <= most_us);
+            let parts: IndexSet<Term> = fast.filter_map(part).collect();
             for part in parts.into_iter().take(*forms) {
                 let known = values.get(&part).map_or(&[][..], Vec::as_slice);
                 let some = known.iter().skip(range.start).take(range.len());
@@ -308,6 +313,7 @@ impl Joiner {
     }
 
     /// Returns the sum of the times of a candidate's stages in microseconds, each as often as it runs; `None` if a time is not known.
+    /// For values that were not timed, it takes the least time with others.
     pub fn expected_us(&self, c: &Candidate, dims: &SizeEnv) -> Option<f64> {
         let Apart { frame, parts, sources } = Apart::of(c)?;
         let numbers = stages::numbers(&parts);
@@ -316,8 +322,11 @@ impl Joiner {
         let parts = parts.into_iter().zip(c.stages.iter().zip(&sources));
         for (((part, (at, source)), k), runs) in parts.zip(numbers).zip(runs) {
             let stage = Stage::of(part.clone(), &stages::values_at(&part, k, &c.env));
-            let us = (*self.places.get(&(at.clone(), source.clone()))?.get(&stage)?)?;
-            sum += us * runs;
+            let place = self.places.get(&(at.clone(), source.clone()))?;
+            let known = place.get(&stage).copied().flatten();
+            let others = place.iter().filter(|(other, _)| other.part == stage.part);
+            let least = || others.filter_map(|(_, us)| *us).min_by(f64::total_cmp);
+            sum += known.or_else(least)? * runs;
         }
         // A stage without kernels by itself may have some in company.
         sum.is_finite().then_some(sum)
@@ -689,8 +698,11 @@ mod tests {
         let tiles = [4, 8, 16, 32];
         let values: StageValues =
             parts.into_iter().map(|part| (part, tiles.map(with).to_vec())).collect();
-        // The first round takes two values of each stage. The one that reads the other's result has an input.
-        let alone = joiner.alone(0, &values, &dims()).expect("a round");
+        // The first rounds take a value of each stage each. The one that reads the other's result has an input.
+        let mut alone = joiner.alone(0, &values, &dims()).expect("a round");
+        alone.iter().for_each(|a| joiner.timed(a, Some(1.0)));
+        alone.extend(joiner.alone(1, &values, &dims()).expect("a round"));
+        joiner.forget_times();
         let texts: Vec<String> = alone.iter().map(|a| a.term.to_string()).collect();
         assert_eq!((alone.len(), texts.iter().filter(|t| t.contains("%read0")).count()), (4, 2));
         let tile = |a: &Alone| a.env[&Sym::Tile(Size::dim("n"))];
@@ -709,7 +721,7 @@ mod tests {
         assert_eq!(joiner.expected_us(&candidate(of, 4), &dims()), Some(8.0));
         assert_eq!(joiner.expected_us(&candidate(of, 8), &dims()), None, "it has no kernels");
         // Then other values.
-        let alone = joiner.alone(1, &values, &dims()).expect("a round");
+        let alone = joiner.alone(2, &values, &dims()).expect("a round");
         assert_eq!(alone.iter().map(tile).collect::<Vec<_>>(), [16, 32, 16, 32]);
         time(&mut joiner, &alone);
         assert_eq!(us(&joiner).len(), 12);

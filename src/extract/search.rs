@@ -295,9 +295,30 @@ struct Search<'a> {
     current: Option<Key>,
     /// Keys that used a key before its choices were computed, since classes are cyclic.
     early: Set<Key>,
+    /// What the e-nodes of keys that were computed again gave, by their numbers, and for which parts. Most parts of a key do not change
+    /// when it is computed again. `None` before that.
+    again: Option<HashMap<(Key, usize), (Lists, Gathered), FxBuildHasher>>,
     /// What was lost when a key was last computed.
     dropped: Map<Key, Dropped>,
     interrupt: &'a Interrupt,
+}
+
+/// The choices for each part of an e-node.
+struct Lists {
+    of_parts: Vec<Rc<Vec<Rc<Choice>>>>,
+    /// Whether the elements of a map, or the next state of a loop, are in a short array of a work-item.
+    short: bool,
+    short_state: bool,
+}
+
+impl Lists {
+    /// Whether these are the same choices.
+    fn are(&self, other: &Lists) -> bool {
+        let same = |(a, b): (&Rc<Vec<Rc<Choice>>>, &Rc<Vec<Rc<Choice>>>)| {
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| Rc::ptr_eq(a, b))
+        };
+        self.of_parts.iter().zip(&other.of_parts).all(same)
+    }
 }
 
 /// The choices found for a key, by skeleton, and what was lost among them.
@@ -308,6 +329,19 @@ struct Gathered {
     /// occurs, and the cost of the cheapest of them.
     covers: Vec<(f64, Vec<u64>)>,
     dropped: Dropped,
+}
+
+impl Gathered {
+    /// Adds what another e-node gives.
+    fn add(&mut self, other: &Gathered) {
+        for (skeleton, choice) in &other.best {
+            if self.best.get(skeleton).is_none_or(|best| choice.cost < best.cost) {
+                self.best.insert(*skeleton, Rc::clone(choice));
+            }
+        }
+        self.covers.extend(other.covers.iter().cloned());
+        self.dropped.extend(&other.dropped);
+    }
 }
 
 /// Returns the best terms of some forms of the program, at most [`Limits::skeletons`] of each form, each with a skeleton of its own. Adds
@@ -339,6 +373,7 @@ pub(super) fn terms(
         known: Map::default(),
         current: None,
         early: Set::default(),
+        again: None,
         dropped: Map::default(),
         interrupt: &limits.interrupt,
     };
@@ -576,6 +611,7 @@ impl Search<'_> {
     /// Repeats until no choice changes. The first round computes the keys that used others too early, from the leaves up;
     /// each later round computes the users of keys that changed.
     fn settle(&mut self, rounds: usize) {
+        self.again = Some(HashMap::default());
         let early = std::mem::take(&mut self.early);
         let mut stale: Set<Key> =
             self.known.keys().rev().filter(|key| early.contains(*key)).copied().collect();
@@ -595,10 +631,11 @@ impl Search<'_> {
             }
             next.extend(std::mem::take(&mut self.early));
             if next.is_empty() {
-                return;
+                break;
             }
             stale = next;
         }
+        self.again = None;
     }
 
     fn compute(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
@@ -620,8 +657,23 @@ impl Search<'_> {
         }
         let mut found = Gathered::default();
         let egraph = self.egraph;
-        for node in &egraph[class].nodes {
-            self.choices(node, class, at, &mut found);
+        for (i, node) in egraph[class].nodes.iter().enumerate() {
+            let Some(lists) = self.lists(node, class, at, &mut found.dropped) else { continue };
+            let Some(again) = &mut self.again else {
+                self.combine(node, key, &lists, &mut found);
+                continue;
+            };
+            let before = again.remove(&(key, i)).filter(|(before, _)| before.are(&lists));
+            let own = before.map_or_else(
+                || {
+                    let mut own = Gathered::default();
+                    self.combine(node, key, &lists, &mut own);
+                    own
+                },
+                |(_, own)| own,
+            );
+            found.add(&own);
+            self.again.as_mut().map(|again| again.insert((key, i), (lists, own)));
         }
         let Gathered { best, mut covers, mut dropped } = found;
         let all: Vec<Rc<Choice>> = best.values().cloned().collect();
@@ -748,18 +800,29 @@ impl Search<'_> {
         found
     }
 
-    fn choices(&mut self, node: &Node, class: Id, at: Context, found: &mut Gathered) {
-        let Some(op) = node.function() else { return };
+    /// Returns the choices for each part of an e-node; `None` if it has none in this context.
+    fn lists(
+        &mut self,
+        node: &Node,
+        class: Id,
+        at: Context,
+        dropped: &mut Dropped,
+    ) -> Option<Lists> {
+        let op = node.function()?;
         let egraph = self.egraph;
         if !self.scope.has(egraph, node) {
-            return;
+            return None;
         }
         let args: Vec<Id> = node.args().iter().map(|a| egraph.find(*a)).collect();
         let result = match &egraph[class].data {
             // A choice that reads arrays has no vector form (`calculus::lanes`): each lane would run both sides.
-            Data::Fn(t, _) if *op == Op::Cond && at.vector && t.dom.has_array() => return,
+            Data::Fn(t, _) if *op == Op::Cond && at.vector && t.dom.has_array() => return None,
             Data::Fn(t, _) => &t.cod,
-            Data::Size(_) | Data::Ty(_) | Data::Broken => return,
+            Data::Size(_) | Data::Ty(_) | Data::Broken => return None,
+        };
+        let mut none = |reason: Reason| {
+            dropped.add(reason);
+            None
         };
         // The place of the elements of a short array, and of the next state of a loop that is one: a work-item has it in registers,
         // wherever the last state goes.
@@ -770,20 +833,20 @@ impl Search<'_> {
         };
         let [short, state] = [short, state].map(|c| c.filter(|_| self.is_short(result)));
         let policy = &self.target.search;
-        let lists: Vec<Rc<Vec<Rc<Choice>>>> = match op {
+        let of_parts: Vec<Rc<Vec<Rc<Choice>>>> = match op {
             Op::Sliced | Op::ReduceLcl | Op::ScanLcl(_) if !policy.slices => {
-                return found.dropped.add(Reason::NoGain);
+                return none(Reason::NoGain);
             }
             Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => match at.holes(op) {
                 Some(holes) => args.iter().zip(holes).map(|(a, at)| self.best((*a, at))).collect(),
-                None => return,
+                None => return None,
             },
             Op::Compose | Op::Fork | Op::Bimap => {
                 let parts = self.parts(node, &args, at);
                 parts.into_iter().map(|part| self.best(part)).collect()
             }
             Op::Cond if at.total || at.level() == Level::Host => match at.enter(op, true, true) {
-                Verdict::No => return,
+                Verdict::No => return None,
                 Verdict::Inside(at) => {
                     let branch = at.settled();
                     [at.intermediate(), branch, branch]
@@ -796,36 +859,36 @@ impl Search<'_> {
             Op::Fold | Op::While | Op::Histogram
                 if at.level() == Level::Group && !policy.slices =>
             {
-                return found.dropped.add(Reason::NoGain);
+                return none(Reason::NoGain);
             }
             Op::ToMem(Space::Local | Space::LocalAhead)
                 if !policy.stages && self.views.contains_key(&args[0]) =>
             {
-                return found.dropped.add(Reason::NoGain);
+                return none(Reason::NoGain);
             }
             Op::ToMem(Space::Local | Space::LocalAhead)
                 if self.target.least_bytes(result, self.sizes.dims) > self.target.local_bytes() =>
             {
-                return found.dropped.add(Reason::StageTooLarge);
+                return none(Reason::StageTooLarge);
             }
             // The state of a loop that does not fit is in a part of a buffer.
             Op::Fold | Op::While | Op::Scatter | Op::Histogram
                 if at.level() == Level::Group
                     && self.target.least_bytes(result, self.sizes.dims) > self.most_state(op) =>
             {
-                return found.dropped.add(Reason::StageTooLarge);
+                return none(Reason::StageTooLarge);
             }
             Op::ToMem(Space::Stream) if !self.target.streams => {
-                return found.dropped.add(Reason::NoGain);
+                return none(Reason::NoGain);
             }
             Op::ToMem(Space::Global) if !policy.packs && self.views.contains_key(&args[0]) => {
-                return found.dropped.add(Reason::NoGain);
+                return none(Reason::NoGain);
             }
             // Rows and columns of a work-item's share are in registers one by one, so chunks of them make no
             // new kernel. A group does not share vectors out.
-            Op::Chunked if at.tile => return found.dropped.add(Reason::NoGain),
+            Op::Chunked if at.tile => return none(Reason::NoGain),
             Op::Packed if at.tile && (!policy.tile_vectors || at.level() == Level::Group) => {
-                return found.dropped.add(Reason::NoGain);
+                return none(Reason::NoGain);
             }
             op => {
                 let sizes = sizes_of(self.egraph, node);
@@ -834,10 +897,10 @@ impl Search<'_> {
                 let lanes = matches!(sizes.first().and_then(Size::as_sym), Some(Sym::Width(_)));
                 match op {
                     Op::Reduce(ReduceKind::Seq) if lanes => {
-                        return found.dropped.add(Reason::NoGain);
+                        return none(Reason::NoGain);
                     }
                     Op::Reduce(ReduceKind::Unroll) if !sizes.first().is_some_and(can_unroll) => {
-                        return;
+                        return None;
                     }
                     _ => {}
                 }
@@ -854,7 +917,7 @@ impl Search<'_> {
                     Verdict::Inside(inner) => Some(inner),
                     Verdict::No => short,
                 };
-                let Some(inner) = inner else { return };
+                let inner = inner?;
                 // The steps of a work-item's loop update registers, or make a short array, which becomes the state.
                 let of = |search: &mut Self, a: Id| {
                     let mut list = search.best((a, inner));
@@ -866,10 +929,20 @@ impl Search<'_> {
                 args.iter().map(|a| of(self, *a)).collect()
             }
         };
-        if lists.iter().any(|l| l.is_empty()) {
-            return;
-        }
-        let sizes = sizes_of(self.egraph, node);
+        let any = of_parts.iter().all(|l| !l.is_empty());
+        any.then(|| Lists { of_parts, short: short.is_some(), short_state: state.is_some() })
+    }
+
+    /// Adds the choices of an e-node that combine those of its parts.
+    fn combine(&self, node: &Node, key: Key, lists: &Lists, found: &mut Gathered) {
+        let (class, at) = key;
+        let egraph = self.egraph;
+        let (Some(op), Data::Fn(ty, _)) = (node.function(), &egraph[class].data) else { return };
+        let result = &ty.cod;
+        let args = node.args();
+        let Lists { of_parts, short, short_state } = lists;
+        let is_short = *short || *short_state;
+        let sizes = sizes_of(egraph, node);
         let mut share = cost::share(op, &sizes, at, self.target, self.sizes.nominal, result);
         if *op == Op::Map(MapKind::Unroll) {
             // The length of an unrolled map will be chosen small.
@@ -877,7 +950,7 @@ impl Search<'_> {
         }
         let tag = skeleton_tag(op, at, &sizes);
         let passed = match (op, args.get(1)) {
-            (Op::Compose, Some(inner)) => match &self.egraph[*inner].data {
+            (Op::Compose, Some(inner)) => match &egraph[*inner].data {
                 Data::Fn(t, _) => cost::passing(&t.cod, at, self.target, self.sizes.nominal),
                 Data::Size(_) | Data::Ty(_) | Data::Broken => 0.0,
             },
@@ -913,7 +986,7 @@ impl Search<'_> {
             // Local memory passes on partial results of reductions. A stage that only maps is fused instead,
             // or stays with its work-items for a reader that reads it twice. Elements of a register array
             // contain no further reduction.
-            let mut kept = short.is_some() || staged && !reduces && at.keeps();
+            let mut kept = *short || staged && !reduces && at.keeps();
             let unfit = (staged && !kept && (!reduces || at.keeps())) || (in_registers && reduces);
             if !at.total && unfit {
                 found.dropped.add(Reason::NotFused);
@@ -932,7 +1005,7 @@ impl Search<'_> {
                 }
                 (Op::Fork | Op::Bimap, chosen) => kept |= chosen.iter().any(|c| c.kept),
                 // The rows of a short array are parts of it.
-                _ if short.or(state).is_some() => {}
+                _ if is_short => {}
                 (_, chosen) if chosen.iter().any(|c| c.kept) && !at.total => {
                     found.dropped.add(Reason::NotFused);
                     return None;
@@ -1006,7 +1079,7 @@ impl Search<'_> {
             }
             Some((skeleton, cost))
         };
-        match lists.as_slice() {
+        match of_parts.as_slice() {
             [] => {
                 combine(&[]);
             }
