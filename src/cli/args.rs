@@ -474,14 +474,14 @@ pub fn open_store(given: Option<&PathBuf>) -> std::result::Result<Store, Stop> {
     Ok(Store::open(&store_path(given).ok_or_else(nowhere)?)?)
 }
 
-/// Splits `FILE[:ENTRY]`. The name of an existing file is not split, even if it has a colon.
+/// Splits `FILE[:ENTRY]`. The name of an existing file is not split, even if it has a colon. A colon without a name stands for the only
+/// entry.
 pub fn file_entry(text: &str) -> (PathBuf, Option<&str>) {
     if !Path::new(text).exists()
         && let Some((file, entry)) = text.rsplit_once(':')
-        && !entry.is_empty()
         && entry.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '\'')
     {
-        return (file.into(), Some(entry));
+        return (file.into(), Some(entry).filter(|entry| !entry.is_empty()));
     }
     (text.into(), None)
 }

@@ -299,3 +299,21 @@ fn scalars_of_few_long_rows_are_arrays() {
     };
     assert!(stored(16, 1 << 20) && !stored(4096, 1 << 20) && !stored(16, 1000));
 }
+
+#[test]
+fn rows_that_products_read_are_arrays() {
+    let text = "def linear W x = map (\\row -> sum (map2 (*) row x)) W
+        entry layers [t][d][f] (xs: [t][d]f32) (g: [d]f32) (A: [f][d]f32) (B: [f][d]f32) (C: [d][f]f32) =
+          map (\\x ->
+            let r = rsqrt (sum (map (\\v -> v * v) x))
+            let n = map2 (\\v w -> v * r * w) x g
+            in map2 (+) x (linear C (map2 (*) (linear A n) (linear B n)))) xs";
+    let most = |t| {
+        let all = forms(text, &[("t", t), ("d", 64), ("f", 128)]);
+        // A product of matrices, each in a nest of its own.
+        let product = "map (map (reduce (+) 0.0 . map (*) . zip)) . cross";
+        all.iter().map(|f| f.to_string().matches(product).count()).max()
+    };
+    assert_eq!(most(16), Some(0));
+    assert_eq!(most(2048), Some(3));
+}

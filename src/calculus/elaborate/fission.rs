@@ -19,8 +19,8 @@ use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
 
 /// Fewest operations of one result, and fewest results, for which a nest of its own may pay.
-const ROW: u64 = 16;
-const RESULTS: u64 = 1 << 16;
+pub(super) const ROW: u64 = 16;
+pub(super) const RESULTS: u64 = 1 << 16;
 
 /// How many times as long as there are results a reduction is at least, for which few results pay, too.
 pub(super) const TALL: u64 = 16;
@@ -245,7 +245,7 @@ impl Fission<'_> {
 }
 
 /// Returns the length of an array.
-fn length(ty: &Ty, env: &SizeEnv) -> u64 {
+pub(super) fn length(ty: &Ty, env: &SizeEnv) -> u64 {
     match ty {
         Ty::Array(n, _) => n.eval(env).unwrap_or(1),
         _ => 1,
@@ -343,7 +343,7 @@ pub(super) fn in_branch(e: &Ex, name: Var) -> bool {
 }
 
 /// Returns the number of reductions, scans and the like in an expression.
-fn count(e: &Ex) -> usize {
+pub(super) fn count(e: &Ex) -> usize {
     let parts = e.parts();
     usize::from(hoist::reduces(&e.kind)) + parts.iter().map(|(_, p)| count(p)).sum::<usize>()
 }

@@ -7,7 +7,7 @@
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
 //! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), reductions of long columns in maps ([`column_sums`]), convolutions and other contractions
-//! ([`contractions`]), loops that fold ([`folds`]), products among other work ([`fission`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), also of few, long ones ([`long_rows`]), results of states ([`states_apart`]), functions of columns ([`whole_rows`]), operands that are computed where they are read ([`on_read`]) or converted where they are multiplied ([`widened`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
+//! ([`contractions`]), loops that fold ([`folds`]), products among other work ([`fission`]), also of rows that are computed ([`operand_rows`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), also of few, long ones ([`long_rows`]), results of states ([`states_apart`]), functions of columns ([`whole_rows`]), operands that are computed where they are read ([`on_read`]) or converted where they are multiplied ([`widened`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting. Forms that differ by rounding stand apart ([`approx`]).
 
 mod again;
@@ -57,6 +57,7 @@ mod natural;
 mod nests;
 mod networks;
 mod on_read;
+mod operand_rows;
 mod outward;
 mod pairs_apart;
 mod partners;
@@ -146,9 +147,10 @@ type Step = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var, &mut Approx) -> Option<Ex
 type OutOfMaps = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var) -> Option<Ex>;
 
 /// The steps that lead to one other form, each from what the steps before it give.
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     |e, env, fresh, _| branches::reductions_first(e, env, fresh),
     |e, _, fresh, approx| contractions::sums::apart(e, fresh, approx),
+    |e, env, fresh, _| operand_rows::in_arrays(e, env, fresh),
     |e, env, fresh, _| products_out::with_epilogues(e, env, fresh),
     contractions::as_products,
     |e, env, fresh, _| fission::products_apart(e, env, fresh),

@@ -18,8 +18,8 @@ use crate::calculus::size::SizeEnv;
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
 
-/// Most elements of a table: it should stay in a cache.
-const MOST: u64 = 1 << 16;
+/// Most elements of a table: it should stay in a cache of the whole device.
+const MOST: u64 = 1 << 20;
 
 /// How many times each element is used at least.
 const USES: u64 = 64;
@@ -112,7 +112,7 @@ impl Tables<'_> {
             && n.eval(self.env).is_ok_and(|n| n <= MOST)
             && args.iter().all(Ex::is_free_of_cost)
             && (is_special(&f.body) || loops(&f.body))
-            && is_total(&f.body, true)
+            && is_total(&f.body, true, self.env)
     }
 
     /// Returns the entry of a table that takes the place of an expression; makes the table.
@@ -134,7 +134,7 @@ impl Tables<'_> {
             return None;
         }
         let whole = e.clone().behind(levels.iter().flat_map(|l| &l.lets), self.fresh);
-        if !is_special(&whole) || !is_total(&whole, false) {
+        if !is_special(&whole) || !is_total(&whole, false, self.env) {
             return None;
         }
         let free = whole.free();
@@ -187,7 +187,7 @@ fn is_special(e: &Ex) -> bool {
 
 /// Whether an expression consists of scalar functions that have a value for all arguments, and with `steps` of choices and
 /// counted loops.
-fn is_total(e: &Ex, steps: bool) -> bool {
+fn is_total(e: &Ex, steps: bool, env: &SizeEnv) -> bool {
     let here = match &e.kind {
         Kind::Var(_) => matches!(e.ty, Ty::Scalar(_)),
         Kind::ScalarInput(..) | Kind::Lit(_) | Kind::Size(_) => true,
@@ -195,6 +195,7 @@ fn is_total(e: &Ex, steps: bool) -> bool {
         Kind::Op(ScalarOp::Div | ScalarOp::Rem, es) => match (&e.ty, es.last().map(|d| &d.kind)) {
             (Ty::Scalar(t), _) if t.is_float() => true,
             (_, Some(Kind::Lit(l))) => l.as_int().is_some_and(|n| n != 0 && n != -1),
+            (_, Some(Kind::Size(n))) => n.eval(env).is_ok_and(|n| n > 0),
             _ => false,
         },
         Kind::Op(ScalarOp::Pow, _) => matches!(&e.ty, Ty::Scalar(t) if t.is_float()),
@@ -202,5 +203,5 @@ fn is_total(e: &Ex, steps: bool) -> bool {
         Kind::If(..) | Kind::For(..) => steps,
         _ => false,
     };
-    here && e.parts().iter().all(|(_, part)| is_total(part, steps))
+    here && e.parts().iter().all(|(_, part)| is_total(part, steps, env))
 }

@@ -789,6 +789,11 @@ fn functions_of_few_arguments_are_tables() {
     assert!(term.contains(table) && term.matches("iota").count() == 1, "{term}");
     // With few rows there is nothing to gain.
     assert!(!of(16, weights).contains(table));
+    // A divisor that is a size is not 0.
+    let turned = "map (\\x -> map2 (\\v i -> v * cos (f32.i32 (3 * i % n))) x (iota 8)) xs";
+    let term = of(256, turned);
+    assert!(term.matches("iota").count() == 1 && term.contains("cos"), "{term}");
+    assert_eq!(of(16, turned).matches("zip").count(), 1);
     // What depends on the row stays.
     let own = "map (\\x -> map (\\v -> exp (s * v)) x) xs";
     assert_eq!(of(256, own).matches("map").count(), of(16, own).matches("map").count());

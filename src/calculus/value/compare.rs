@@ -218,7 +218,10 @@ fn component(
                 let off = (h - w).abs();
                 let scale = w.abs().max(eps * want.mag()).max(tiny);
                 (off <= tolerance.slack(ty, &want), off / scale)
-            } else if !want.is_exact() && overflow(w, h, rtol * want.mag().min(most), most) {
+            } else if !want.is_exact()
+                && (overflow(w, h, rtol * want.mag().min(most), most)
+                    || beyond(w, most) && !h.is_finite())
+            {
                 (true, 0.0)
             } else {
                 (false, f64::INFINITY)
@@ -251,6 +254,12 @@ fn component(
 pub(super) fn overflow(want: f64, have: f64, slack: f64, most: f64) -> bool {
     let near = |x: f64| x.is_infinite() || x.abs() + slack >= most;
     want.signum() == have.signum() && near(want) && near(have)
+}
+
+/// Whether a finite number has no place in the type. A device that computes it in another order may reach infinities of both signs, and
+/// so NaN.
+fn beyond(want: f64, most: f64) -> bool {
+    want.is_finite() && want.abs() > most
 }
 
 /// Returns ` [i, j]` for arrays of two dimensions or more.

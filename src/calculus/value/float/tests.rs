@@ -393,6 +393,13 @@ fn overflow_is_no_excuse() {
         let slack = Slack::of(1).relative(F32) * silu.mag();
         assert!(slack <= x.abs().max(1.0) * 1e-4, "{x}: {silu:?}");
     }
+    // What is beyond the range may be an infinity or NaN, but no finite number that is far from the range.
+    let beyond = super::super::Value::scalar(F32, Cell::inexact(-4.9e40, 5e40));
+    for (have, ok) in [(f32::NEG_INFINITY, true), (f32::NAN, true), (-5.0, false)] {
+        assert_eq!(super::super::compare(&beyond, &[have.to_le_bytes()], 1).ok, ok, "{have}");
+    }
+    let inside = super::super::Value::scalar(F32, Cell::inexact(-4.9e37, 5e40));
+    assert!(!super::super::compare(&inside, &[f32::NAN.to_le_bytes()], 1).ok);
     // A certain infinity is no finite number.
     let infinite = super::super::Value::scalar(F32, e(1000.0));
     assert!(super::super::compare(&infinite, &[f32::INFINITY.to_le_bytes()], 1).ok);
