@@ -358,6 +358,12 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
     let stored =
         on_read_parts.is_none() || on_read != on_read::operands(whole, on_read::FEWEST, env)?;
     let parts = if stored { parts::products_in_parts(whole, env)? } else { None };
+    let mut turned = vec![];
+    for t in [Some(whole), on_read.as_ref()].into_iter().flatten() {
+        if let Some(t) = parts::few_rows_turned(t, env)? {
+            turned.push(parts::products_in_parts(&t, env)?.unwrap_or(t));
+        }
+    }
     let columns = match columns::scans_in_parts(&term, env)? {
         Some(columns) => parts::products_in_parts(&columns, env)?.or(Some(columns)),
         None => None,
@@ -400,7 +406,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         pairs,
         deep,
     ];
-    let others = others.into_iter().flatten();
+    let others = others.into_iter().flatten().chain(turned);
     Ok(std::iter::once(term).chain(others).collect())
 }
 

@@ -9,11 +9,17 @@
 //!
 //! Products of square matrices get a name of their own for the length of their rows (`rows_named`): a dimension has one tile, and
 //! tiles of a product are good if they have many rows and columns, and short parts of rows.
+//!
+//! Products with a few rows are turned (`few_rows_turned`): `map (map f) . cross` becomes `transpose . map (map (f . swap)) . cross . swap`.
+//! A tile of matrix instructions has more rows than columns, so few rows fill less of it than few columns do.
 
 use super::build::{self, Built};
+use crate::calculus::scalar::{SExpr, ScalarFn};
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
+use crate::lang::typed::ScalarOp;
+use std::ops::RangeInclusive;
 
 /// Results that are enough for a device: twice those of a product of matrices of 1024 rows.
 const ENOUGH: u64 = 1 << 21;
@@ -27,6 +33,10 @@ const LONG: u64 = 4096;
 
 /// The fewest multiplications of a product in tiles.
 const TILED: u64 = 1 << 20;
+
+/// Rows that are too few for the rows of a tile, and fewest partners for which that matters.
+const FEW_ROWS: RangeInclusive<u64> = 2..=8;
+const MANY: u64 = 32;
 
 /// Returns the term with its long products in parts, if it has any. The number of parts and their length become dimensions of
 /// their own, whose values are added to the environment.
@@ -47,6 +57,15 @@ pub(super) fn rows_named(t: &Term, env: &mut SizeEnv) -> Built {
     within(t, 1, Change::Name, env)
 }
 
+/// Returns the term with its products of a few rows turned, if it has any.
+///
+/// # Errors
+/// As [`products_in_parts`].
+pub(super) fn few_rows_turned(t: &Term, env: &mut SizeEnv) -> Result<Option<Term>, TypeError> {
+    let turned = within(t, 1, Change::Turn, env)?;
+    Ok((turned != *t).then_some(turned))
+}
+
 /// What is done with products.
 #[derive(Clone, Copy, PartialEq)]
 enum Change {
@@ -54,6 +73,8 @@ enum Change {
     Parts,
     /// Their rows get a length of their own name.
     Name,
+    /// Their rows and columns are exchanged.
+    Turn,
 }
 
 /// Changes the products in a term that is applied `outer` times.
@@ -84,6 +105,7 @@ fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
             done = match change {
                 Change::Parts => product.in_parts(env, &before)?,
                 Change::Name => product.named(env, &before)?,
+                Change::Turn => product.turned(&before)?,
             };
             continue;
         }
@@ -290,6 +312,10 @@ fn product(f: &Term, outer: u64, change: Change, env: &SizeEnv) -> Option<Produc
             let square = [&n, &m].contains(&&k) && results.saturating_mul(length) >= TILED;
             square.then_some(1)?
         }
+        Change::Turn => {
+            let few = FEW_ROWS.contains(&value(&n)?) && value(&m)? >= MANY;
+            (few && results.saturating_mul(length) >= TILED).then_some(1)?
+        }
     };
     Some(Product {
         n,
@@ -333,6 +359,37 @@ impl Product {
         build::compose(&each(&self.n, &each(&self.m, &result)?)?, &crossed)
     }
 
+    /// Builds the product of what `before` gives with its sides exchanged. A function of pairs that is no leaf takes them as they were.
+    fn turned(&self, before: &Term) -> Built {
+        let each = |n: &Size, f: &Term| build::map(MapKind::Plain, n, f);
+        let swap = |pair: &Ty| -> Built {
+            build::fork(&build::proj(pair, true)?, &build::proj(pair, false)?)
+        };
+        let sides = build::compose(&swap(&before.ty().cod)?, before)?;
+        let crossed = build::view(Op::Cross, &sides)?;
+        let mut pairs = self.pairs.clone();
+        let leaf = pairs.iter_mut().rev().nth(1).and_then(|map| match map.args()[0].op() {
+            Op::Scalar(f) => Some((Term::scalar(exchanged(f)), map)),
+            _ => None,
+        });
+        let pair = element(&crossed, 2)?;
+        let mut result = match leaf {
+            Some((f, map)) => {
+                *map = build::map(MapKind::Plain, &self.k, &f)?;
+                Term::id(&pair)
+            }
+            None => swap(&pair)?,
+        };
+        for f in pairs.iter().rev().chain([&self.reduce]) {
+            result = build::apply(f.op().clone(), &[], f.args().to_vec(), &result)?;
+        }
+        for f in self.after.iter().rev() {
+            result = build::compose(f, &result)?;
+        }
+        let results = build::compose(&each(&self.m, &each(&self.n, &result)?)?, &crossed)?;
+        build::view(Op::Transpose, &results)
+    }
+
     /// Builds the product of what `before` gives, in parts. Their number and length are dimensions of their own, so that their
     /// tiles are not those of `k`.
     fn in_parts(&self, env: &mut SizeEnv, before: &Term) -> Built {
@@ -364,6 +421,21 @@ impl Product {
         let totals = build::compose(&each(&self.n, &each(&self.m, &total)?)?, &rows)?;
         build::compose(&totals, before)
     }
+}
+
+/// Returns a function of pairs whose components are exchanged. The operands of a sum or a product remain in the order of the pair.
+fn exchanged(f: &ScalarFn) -> ScalarFn {
+    let Ty::Pair(a, b) = &f.dom else { return f.clone() };
+    let swap = ScalarFn {
+        dom: Ty::pair(b, a),
+        cod: f.dom.clone(),
+        body: SExpr::pair(SExpr::Arg.proj(true), SExpr::Arg.proj(false)),
+    };
+    let mut out = f.after(&swap);
+    if let SExpr::Op(ScalarOp::Add | ScalarOp::Mul, _, args) = &mut out.body {
+        args.reverse();
+    }
+    out
 }
 
 /// Returns a dimension of its own with this value, named after `of`.
