@@ -10,7 +10,7 @@
 //! Products of square matrices get a name of their own for the length of their rows (`rows_named`): a dimension has one tile, and
 //! tiles of a product are good if they have many rows and columns, and short parts of rows.
 //!
-//! Products with a few rows are turned (`few_rows_turned`): `map (map f) . cross` becomes `transpose . map (map (f . swap)) . cross . swap`.
+//! Products with a few rows are turned (`turned_in_parts`): `map (map f) . cross` becomes `transpose . map (map (f . swap)) . cross . swap`.
 //! A tile of matrix instructions has more rows than columns, so few rows fill less of it than few columns do.
 
 use super::build::{self, Built};
@@ -57,13 +57,14 @@ pub(super) fn rows_named(t: &Term, env: &mut SizeEnv) -> Built {
     within(t, 1, Change::Name, env)
 }
 
-/// Returns the term with its products of a few rows turned, if it has any.
+/// As [`products_in_parts`], with the products of a few rows turned.
 ///
 /// # Errors
 /// As [`products_in_parts`].
-pub(super) fn few_rows_turned(t: &Term, env: &mut SizeEnv) -> Result<Option<Term>, TypeError> {
+pub(super) fn turned_in_parts(t: &Term, env: &mut SizeEnv) -> Result<Option<Term>, TypeError> {
     let turned = within(t, 1, Change::Turn, env)?;
-    Ok((turned != *t).then_some(turned))
+    let parted = within(&turned, 1, Change::Parts, env)?;
+    Ok((parted != *t).then_some(parted))
 }
 
 /// What is done with products.
@@ -81,7 +82,7 @@ enum Change {
 fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
-        if change == Change::Parts
+        if change != Change::Name
             && let Some((whole, before)) = with_its_views(&f, &done)?
         {
             let inner = within_map(&whole, outer, change, env)?;
@@ -102,19 +103,15 @@ fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
         if *last.op() == Op::Cross
             && let Some(product) = product(&f, outer, change, env)
         {
-            done = match change {
-                Change::Parts => product.in_parts(env, &before)?,
-                Change::Name => product.named(env, &before)?,
-                Change::Turn => product.turned(&before)?,
-            };
+            done = product.changed(change, env, &before)?;
             continue;
         }
         if *last.op() == Op::Cross
-            && change == Change::Parts
+            && change != Change::Name
             && let Some(whole) = with_partner(&f)?
             && let Some(product) = product(&whole.pairs, outer, change, env)
         {
-            let product = product.in_parts(env, &whole.sides)?;
+            let product = product.changed(change, env, &whole.sides)?;
             let crossed = build::view(Op::Cross, &Term::id(&before.ty().cod))?;
             let other = build::compose(&whole.other, &crossed)?;
             let both = build::view(Op::Zip, &build::fork(&product, &other)?)?;
@@ -149,11 +146,20 @@ fn within_map(map: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Buil
 fn with_its_views(f: &Term, before: &Term) -> Result<Option<(Term, Term)>, TypeError> {
     let last = before.chain().swap_remove(0);
     let is_map = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
-    if !is_map(f) || !is_map(&last) || *last.args()[0].chain()[0].op() != Op::Cross {
+    if !is_map(f) || !is_map(&last) || !pairs_rows(&last.args()[0]) {
         return Ok(None);
     }
     let both = build::compose(&f.args()[0], &last.args()[0])?;
     Ok(Some((build::map(MapKind::Plain, &f.sizes()[0], &both)?, build::rest(before)?)))
+}
+
+/// Whether a function ends with `cross`, also in the batches of a batch.
+fn pairs_rows(f: &Term) -> bool {
+    let last = f.chain().swap_remove(0);
+    match last.op() {
+        Op::Map(MapKind::Plain) => pairs_rows(&last.args()[0]),
+        op => *op == Op::Cross,
+    }
 }
 
 /// Returns the map over a dimension of a function that computes a product in parts. The parts of all products are one batch.
@@ -166,7 +172,19 @@ fn one_batch(n: &Size, inner: &Term) -> Built {
             && build::reduces(f)
     };
     let Some(at) = chain.iter().position(is_batch) else {
-        return build::map(MapKind::Plain, n, inner);
+        // What is beside the product has a map of its own.
+        let has_batch = |f: &Term| f.chain().iter().any(is_batch);
+        let beside = |f: &Term| *f.op() == Op::Fork && f.args().iter().any(has_batch);
+        return match chain.iter().position(beside) {
+            Some(at) if chain[at + 1..].iter().all(Term::is_view) => {
+                let all = Term::id(&Ty::array(n, &inner.ty().dom));
+                let all = build::mapped(n, &chain[at + 1..], &all)?;
+                let both = build::each_arg(&chain[at], |side| one_batch(n, side))?;
+                let both = build::view(Op::Zip, &build::compose(&both, &all)?)?;
+                build::mapped(n, &chain[..at], &both)
+            }
+            _ => build::map(MapKind::Plain, n, inner),
+        };
     };
     let (parts, product) = (&chain[at].sizes()[0], &chain[at].args()[0]);
     let all = Term::id(&Ty::array(n, &inner.ty().dom));
@@ -330,6 +348,15 @@ fn product(f: &Term, outer: u64, change: Change, env: &SizeEnv) -> Option<Produc
 }
 
 impl Product {
+    /// Builds the changed product of what `before` gives.
+    fn changed(&self, change: Change, env: &mut SizeEnv, before: &Term) -> Built {
+        match change {
+            Change::Parts => self.in_parts(env, before),
+            Change::Name => self.named(env, before),
+            Change::Turn => self.turned(before),
+        }
+    }
+
     /// Returns what computes one result from a pair of rows of another length, `crossed` deep in its type. Leaves out what
     /// follows the reduction.
     fn of_rows(&self, crossed: &Term) -> Built {
