@@ -1,28 +1,13 @@
--- fuzz: seed=1 b=2 h=3 g=4 t=129 d=64
+-- fuzz: seed=1 h=2 g=4 t=8192 d=32
 
 -- One query for each head, where g heads share their keys and values: the queries of a group are the few rows of a product.
-entry decode [b][h][g][t][d]
-  (q: [b][h * g][d]f32)
-  (K: [b][h][t][d]f32)
-  (V: [b][h][t][d]f32)
-  (n: [b]i32)
-  : [b][h * g][d]f32 =
-  map4
-    (\qs ks vs len ->
-      map2
-        (\head qh ->
-          let s =
-            map2
-              (\j k -> if j < len % (t + 1) then sum (map2 (*) qh k) else f32.lowest)
-              (iota t)
-              ks[head / g]
-          let m = max (-1000) (maximum s)
-          let e = map (\x -> exp (x - m)) s
-          let z = 1 + sum e in
-          map (\c -> sum (map2 (*) e c) / z) (transpose vs[head / g]))
-        (iota (h * g))
-        qs)
+entry decode [h][g][t][d] (q: [h * g][d]f32) (K: [h][t][d]f32) (V: [h][t][d]f32) : [h * g][d]f32 =
+  map2
+    (\head qh ->
+      let s = map (\k -> sum (map2 (*) qh k)) K[head / g]
+      let m = maximum s
+      let e = map (\x -> exp (x - m)) s
+      let z = sum e in
+      map (\c -> sum (map2 (*) e c) / z) (transpose V[head / g]))
+    (iota (h * g))
     q
-    K
-    V
-    n
