@@ -2,15 +2,12 @@
 //!
 //! A value that does not vary with the outer map becomes one side of a `cross`, even if it is only a part of
 //! what the body reads: then the parts are lifted side by side and zipped. Only forms that gain a `cross`
-//! change; any other body stays as it is. What the rest of the body does not read any more of the values that the elements share is left out.
+//! change; any other body stays as it is.
 
-use super::build::{
-    Built, bimap, compose, elements, factor, fork, halves, map, proj, redomain, view,
-};
+use super::build::{Built, bimap, compose, elements, factor, fork, map, proj, redomain, view};
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
-use std::sync::Arc;
 
 /// Returns `map body . array`, with a `cross` for every array in `body` that is the same in each step.
 pub(super) fn map_over(n: &Size, body: &Term, array: &Term) -> Built {
@@ -64,15 +61,7 @@ impl Source {
             Some(inner) if !f.is_constant() => {
                 compose(&map(MapKind::Plain, &self.n, &inner)?, &proj(&self.dom, true)?)
             }
-            _ => {
-                let (shared, xs) = halves(&self.dom)?;
-                let (f, kept) = without_unread(f, Term::id(&shared))?;
-                let distl = match kept.op() {
-                    Op::Id => distl.clone(),
-                    _ => view(Op::Distl, &bimap(&kept, &Term::id(&xs))?)?,
-                };
-                compose(&map(MapKind::Plain, &self.n, &f)?, &distl)
-            }
+            _ => compose(&map(MapKind::Plain, &self.n, f)?, distl),
         }
     }
 
@@ -89,31 +78,6 @@ impl Source {
             None => Ok(None),
         }
     }
-}
-
-/// Returns a function of pairs without the parts of its first component that it does not read, as those that a `cross` gives it now, and what
-/// gives the first component. `kept` is what has given it so far.
-fn without_unread(f: &Term, kept: Term) -> Result<(Term, Term), TypeError> {
-    let (shared, element) = halves(&f.ty().dom)?;
-    let Ok((a, b)) = halves(&shared) else { return Ok((f.clone(), kept)) };
-    for second in [false, true] {
-        let (part, unread) = if second { (&b, &a) } else { (&a, &b) };
-        let dom = Ty::pair(part, &element);
-        // No input has this name.
-        let name: Arc<str> = "".into();
-        let tys = vec![dom.clone(), unread.clone()];
-        let mark = Term::new(Op::Input(name.clone()), vec![], tys, vec![])?;
-        let read = proj(&dom, false)?;
-        let sides = if second { fork(&mark, &read)? } else { fork(&read, &mark)? };
-        let without = compose(f, &fork(&sides, &proj(&dom, true)?)?)?;
-        let mut marked = false;
-        without.visit(&mut |t| marked |= *t.op() == Op::Input(name.clone()));
-        if !marked {
-            let kept = compose(&proj(&shared, second)?, &kept)?;
-            return without_unread(&without, kept);
-        }
-    }
-    Ok((f.clone(), kept))
 }
 
 /// What becomes of a value of which some parts are arrays that are the same for all elements.
