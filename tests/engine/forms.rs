@@ -317,3 +317,44 @@ fn rows_that_products_read_are_arrays() {
     assert_eq!(most(16), Some(0));
     assert_eq!(most(2048), Some(3));
 }
+
+/// Few rows are the columns of a product: tiles of matrix instructions have fewer of these.
+#[test]
+fn products_of_a_few_rows_are_turned() {
+    let text = "entry p [n][k][m] (x: [n][k]f32) (w: [k][m]f32) : [n][m]f32 =
+        map (\\r -> map (\\c -> sum (map2 (*) r c)) (transpose w)) x";
+    let turned = |n, k| {
+        let all = forms(text, &[("n", n), ("k", k), ("m", 4096)]);
+        with("cross . fork (transpose . w) x", &all).contains(&true)
+    };
+    assert!(turned(2, 256) && turned(8, 256));
+    assert!(!turned(1, 256) && !turned(9, 256) && !turned(4, 16));
+    // Long rows are summed in parts.
+    let all = forms(text, &[("n", 4), ("k", 8192), ("m", 4096)]);
+    let parts = |f: &Term| {
+        let text = f.to_string();
+        text.starts_with("transpose") && text.contains("split k_part")
+    };
+    assert!(all.iter().any(parts));
+}
+
+/// Rows that share a matrix are the rows of a product with it.
+#[test]
+fn rows_that_share_a_matrix_stand_together() {
+    let text = "entry p [h][g][t][d] (q: [h*g][d]f32) (K: [h][t][d]f32) : [h*g][t]f32 =
+        map2 (\\i r -> map (\\k -> exp (sum (map2 (*) r k))) K[i / g]) (iota (h * g)) q";
+    let all = forms(text, &[("h", 64), ("g", 4), ("t", 512), ("d", 64)]);
+    assert_eq!(with("replicate", &all).first(), Some(&true));
+    assert!(with("replicate", &all).contains(&false));
+}
+
+/// Short reductions of elements at places are written out.
+#[test]
+fn pools_of_axes_are_one_nest() {
+    let text = "entry p [h][w] (x: [h][w]f32) : [(h - 2)/2 + 1][(w - 2)/2 + 1]f32 =
+        let rows = map (\\r -> map maximum (slide 2 2 r)) x
+        in transpose (map (\\c -> map maximum (slide 2 2 c)) (transpose rows))";
+    let all = forms(text, &[("h", 64), ("w", 64)]);
+    assert_eq!(with("reduce", &all).first(), Some(&true));
+    assert!(with("reduce", &all).contains(&false));
+}

@@ -71,6 +71,7 @@ mod row_scalars;
 mod row_sums;
 mod same_pass;
 mod scan_fusion;
+mod shared_rows;
 mod shifts;
 mod sides;
 mod sizes;
@@ -82,6 +83,7 @@ mod tests;
 #[cfg(test)]
 mod texts;
 mod together;
+mod unused;
 mod views;
 mod whole_rows;
 mod widened;
@@ -147,7 +149,8 @@ type Step = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var, &mut Approx) -> Option<Ex
 type OutOfMaps = fn(&Ex, &SizeEnv, &mut dyn FnMut() -> Var) -> Option<Ex>;
 
 /// The steps that lead to one other form, each from what the steps before it give.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
+    |e, _, fresh, _| shared_rows::in_nests(e, fresh),
     |e, env, fresh, _| branches::reductions_first(e, env, fresh),
     |e, _, fresh, approx| contractions::sums::apart(e, fresh, approx),
     |e, env, fresh, _| operand_rows::in_arrays(e, env, fresh),
@@ -290,7 +293,8 @@ fn terms(
 ) -> Result<IndexSet<Term>> {
     let (mut forms, mut apart, mut rows): (Vec<Term>, Vec<Term>, Option<Ex>) =
         (vec![], vec![], None);
-    for body in bodies {
+    for mut body in bodies {
+        unused::dropped(&mut body);
         let body = scan_fusion::fused(interchange::interchange(body, fresh), fresh);
         let mut one = body.clone();
         let changed = beside::together(&mut one, Scope::Elements, env, fresh);
@@ -353,13 +357,13 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
     let whole = apart.as_ref().unwrap_or(&term);
     let on_read = on_read::operands(whole, on_read::FEW, env)?;
     let on_read_parts = match &on_read {
-        Some(on_read) => parts::products_in_parts(on_read, env)?,
+        Some(on_read) => parts::turned_in_parts(on_read, env)?,
         None => None,
     };
     // What meets one tile of rows is computed once in any case.
     let stored =
         on_read_parts.is_none() || on_read != on_read::operands(whole, on_read::FEWEST, env)?;
-    let parts = if stored { parts::products_in_parts(whole, env)? } else { None };
+    let parts = if stored { parts::turned_in_parts(whole, env)? } else { None };
     let columns = match columns::scans_in_parts(&term, env)? {
         Some(columns) => parts::products_in_parts(&columns, env)?.or(Some(columns)),
         None => None,

@@ -9,11 +9,17 @@
 //!
 //! Products of square matrices get a name of their own for the length of their rows (`rows_named`): a dimension has one tile, and
 //! tiles of a product are good if they have many rows and columns, and short parts of rows.
+//!
+//! Products with a few rows are turned (`turned_in_parts`): `map (map f) . cross` becomes `transpose . map (map (f . swap)) . cross . swap`.
+//! A tile of matrix instructions has more rows than columns, so few rows fill less of it than few columns do.
 
 use super::build::{self, Built};
+use crate::calculus::scalar::{SExpr, ScalarFn};
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
+use crate::lang::typed::ScalarOp;
+use std::ops::RangeInclusive;
 
 /// Results that are enough for a device: twice those of a product of matrices of 1024 rows.
 const ENOUGH: u64 = 1 << 21;
@@ -27,6 +33,10 @@ const LONG: u64 = 4096;
 
 /// The fewest multiplications of a product in tiles.
 const TILED: u64 = 1 << 20;
+
+/// Rows that are too few for the rows of a tile, and fewest partners for which that matters.
+const FEW_ROWS: RangeInclusive<u64> = 2..=8;
+const MANY: u64 = 32;
 
 /// Returns the term with its long products in parts, if it has any. The number of parts and their length become dimensions of
 /// their own, whose values are added to the environment.
@@ -47,6 +57,16 @@ pub(super) fn rows_named(t: &Term, env: &mut SizeEnv) -> Built {
     within(t, 1, Change::Name, env)
 }
 
+/// As [`products_in_parts`], with the products of a few rows turned.
+///
+/// # Errors
+/// As [`products_in_parts`].
+pub(super) fn turned_in_parts(t: &Term, env: &mut SizeEnv) -> Result<Option<Term>, TypeError> {
+    let turned = within(t, 1, Change::Turn, env)?;
+    let parted = within(&turned, 1, Change::Parts, env)?;
+    Ok((parted != *t).then_some(parted))
+}
+
 /// What is done with products.
 #[derive(Clone, Copy, PartialEq)]
 enum Change {
@@ -54,13 +74,15 @@ enum Change {
     Parts,
     /// Their rows get a length of their own name.
     Name,
+    /// Their rows and columns are exchanged.
+    Turn,
 }
 
 /// Changes the products in a term that is applied `outer` times.
 fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
-        if change == Change::Parts
+        if change != Change::Name
             && let Some((whole, before)) = with_its_views(&f, &done)?
         {
             let inner = within_map(&whole, outer, change, env)?;
@@ -81,18 +103,15 @@ fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
         if *last.op() == Op::Cross
             && let Some(product) = product(&f, outer, change, env)
         {
-            done = match change {
-                Change::Parts => product.in_parts(env, &before)?,
-                Change::Name => product.named(env, &before)?,
-            };
+            done = product.changed(change, env, &before)?;
             continue;
         }
         if *last.op() == Op::Cross
-            && change == Change::Parts
+            && change != Change::Name
             && let Some(whole) = with_partner(&f)?
             && let Some(product) = product(&whole.pairs, outer, change, env)
         {
-            let product = product.in_parts(env, &whole.sides)?;
+            let product = product.changed(change, env, &whole.sides)?;
             let crossed = build::view(Op::Cross, &Term::id(&before.ty().cod))?;
             let other = build::compose(&whole.other, &crossed)?;
             let both = build::view(Op::Zip, &build::fork(&product, &other)?)?;
@@ -127,11 +146,20 @@ fn within_map(map: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Buil
 fn with_its_views(f: &Term, before: &Term) -> Result<Option<(Term, Term)>, TypeError> {
     let last = before.chain().swap_remove(0);
     let is_map = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
-    if !is_map(f) || !is_map(&last) || *last.args()[0].chain()[0].op() != Op::Cross {
+    if !is_map(f) || !is_map(&last) || !pairs_rows(&last.args()[0]) {
         return Ok(None);
     }
     let both = build::compose(&f.args()[0], &last.args()[0])?;
     Ok(Some((build::map(MapKind::Plain, &f.sizes()[0], &both)?, build::rest(before)?)))
+}
+
+/// Whether a function ends with `cross`, also in the batches of a batch.
+fn pairs_rows(f: &Term) -> bool {
+    let last = f.chain().swap_remove(0);
+    match last.op() {
+        Op::Map(MapKind::Plain) => pairs_rows(&last.args()[0]),
+        op => *op == Op::Cross,
+    }
 }
 
 /// Returns the map over a dimension of a function that computes a product in parts. The parts of all products are one batch.
@@ -144,7 +172,19 @@ fn one_batch(n: &Size, inner: &Term) -> Built {
             && build::reduces(f)
     };
     let Some(at) = chain.iter().position(is_batch) else {
-        return build::map(MapKind::Plain, n, inner);
+        // What is beside the product has a map of its own.
+        let has_batch = |f: &Term| f.chain().iter().any(is_batch);
+        let beside = |f: &Term| *f.op() == Op::Fork && f.args().iter().any(has_batch);
+        return match chain.iter().position(beside) {
+            Some(at) if chain[at + 1..].iter().all(Term::is_view) => {
+                let all = Term::id(&Ty::array(n, &inner.ty().dom));
+                let all = build::mapped(n, &chain[at + 1..], &all)?;
+                let both = build::each_arg(&chain[at], |side| one_batch(n, side))?;
+                let both = build::view(Op::Zip, &build::compose(&both, &all)?)?;
+                build::mapped(n, &chain[..at], &both)
+            }
+            _ => build::map(MapKind::Plain, n, inner),
+        };
     };
     let (parts, product) = (&chain[at].sizes()[0], &chain[at].args()[0]);
     let all = Term::id(&Ty::array(n, &inner.ty().dom));
@@ -290,6 +330,10 @@ fn product(f: &Term, outer: u64, change: Change, env: &SizeEnv) -> Option<Produc
             let square = [&n, &m].contains(&&k) && results.saturating_mul(length) >= TILED;
             square.then_some(1)?
         }
+        Change::Turn => {
+            let few = FEW_ROWS.contains(&value(&n)?) && value(&m)? >= MANY;
+            (few && results.saturating_mul(length) >= TILED).then_some(1)?
+        }
     };
     Some(Product {
         n,
@@ -304,6 +348,15 @@ fn product(f: &Term, outer: u64, change: Change, env: &SizeEnv) -> Option<Produc
 }
 
 impl Product {
+    /// Builds the changed product of what `before` gives.
+    fn changed(&self, change: Change, env: &mut SizeEnv, before: &Term) -> Built {
+        match change {
+            Change::Parts => self.in_parts(env, before),
+            Change::Name => self.named(env, before),
+            Change::Turn => self.turned(before),
+        }
+    }
+
     /// Returns what computes one result from a pair of rows of another length, `crossed` deep in its type. Leaves out what
     /// follows the reduction.
     fn of_rows(&self, crossed: &Term) -> Built {
@@ -331,6 +384,37 @@ impl Product {
             result = build::compose(f, &result)?;
         }
         build::compose(&each(&self.n, &each(&self.m, &result)?)?, &crossed)
+    }
+
+    /// Builds the product of what `before` gives with its sides exchanged. A function of pairs that is no leaf takes them as they were.
+    fn turned(&self, before: &Term) -> Built {
+        let each = |n: &Size, f: &Term| build::map(MapKind::Plain, n, f);
+        let swap = |pair: &Ty| -> Built {
+            build::fork(&build::proj(pair, true)?, &build::proj(pair, false)?)
+        };
+        let sides = build::compose(&swap(&before.ty().cod)?, before)?;
+        let crossed = build::view(Op::Cross, &sides)?;
+        let mut pairs = self.pairs.clone();
+        let leaf = pairs.iter_mut().rev().nth(1).and_then(|map| match map.args()[0].op() {
+            Op::Scalar(f) => Some((Term::scalar(exchanged(f)), map)),
+            _ => None,
+        });
+        let pair = element(&crossed, 2)?;
+        let mut result = match leaf {
+            Some((f, map)) => {
+                *map = build::map(MapKind::Plain, &self.k, &f)?;
+                Term::id(&pair)
+            }
+            None => swap(&pair)?,
+        };
+        for f in pairs.iter().rev().chain([&self.reduce]) {
+            result = build::apply(f.op().clone(), &[], f.args().to_vec(), &result)?;
+        }
+        for f in self.after.iter().rev() {
+            result = build::compose(f, &result)?;
+        }
+        let results = build::compose(&each(&self.m, &each(&self.n, &result)?)?, &crossed)?;
+        build::view(Op::Transpose, &results)
     }
 
     /// Builds the product of what `before` gives, in parts. Their number and length are dimensions of their own, so that their
@@ -364,6 +448,21 @@ impl Product {
         let totals = build::compose(&each(&self.n, &each(&self.m, &total)?)?, &rows)?;
         build::compose(&totals, before)
     }
+}
+
+/// Returns a function of pairs whose components are exchanged. The operands of a sum or a product remain in the order of the pair.
+fn exchanged(f: &ScalarFn) -> ScalarFn {
+    let Ty::Pair(a, b) = &f.dom else { return f.clone() };
+    let swap = ScalarFn {
+        dom: Ty::pair(b, a),
+        cod: f.dom.clone(),
+        body: SExpr::pair(SExpr::Arg.proj(true), SExpr::Arg.proj(false)),
+    };
+    let mut out = f.after(&swap);
+    if let SExpr::Op(ScalarOp::Add | ScalarOp::Mul, _, args) = &mut out.body {
+        args.reverse();
+    }
+    out
 }
 
 /// Returns a dimension of its own with this value, named after `of`.

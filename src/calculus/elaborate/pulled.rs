@@ -23,6 +23,9 @@ use crate::lang::types::ScalarType;
 /// Most reads of stored arrays for one element of the result.
 const READS: usize = 64;
 
+/// Most elements of a reduction that is written out, such as that of a window.
+const SHORT: u64 = 8;
+
 /// Most nodes of the function that computes an element.
 const NODES: usize = 4000;
 
@@ -204,6 +207,25 @@ impl Pull<'_> {
                 let place = op(ScalarOp::Add, op(ScalarOp::Mul, first.clone(), m), second.clone());
                 (first.ty == second.ty).then(|| self.element(array?, &moved(place, rest)))?
             }
+            Prim::Slide => {
+                let (second, rest) = rest.split_first()?;
+                let Kind::Prim(_, _, sizes, _) = &e.kind else { return None };
+                let begin = match sizes.get(1)?.eval(self.env).ok()? {
+                    1 => first.clone(),
+                    step => op(ScalarOp::Mul, first.clone(), first.number(step)?),
+                };
+                self.shifts(array?);
+                let place = with_one_number(op(ScalarOp::Add, begin, second.clone()));
+                (first.ty == second.ty).then(|| self.element(array?, &moved(place, rest)))?
+            }
+            Prim::Join => {
+                let Kind::Lit(k) = &first.kind else { return None };
+                let Ty::Array(m, _) = array?.element_type()? else { return None };
+                let (k, m) = (u64::try_from(k.as_int()?).ok()?, m.eval(self.env).ok()?);
+                let row = first.number(k.checked_div(m)?)?;
+                let at = [&[row, first.number(k % m)?], rest].concat();
+                self.element(array?, &at)
+            }
             Prim::Concat => {
                 let [a, b] = args else { return None };
                 let before = n(a)?;
@@ -329,6 +351,9 @@ impl Pull<'_> {
                 put_each(&mut inlined, *v, value, self.fresh);
                 self.scalar(&inlined)
             }
+            Kind::Prim(Prim::Reduce | Prim::ReduceComm, funs, _, args) => {
+                self.reduced(funs.first()?, args.last()?)
+            }
             Kind::Var(_) | Kind::ScalarInput(..) | Kind::Lit(_) | Kind::Size(_)
                 if !e.ty.has_array() =>
             {
@@ -345,6 +370,31 @@ impl Pull<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Returns a reduction of a short array, written out. What it begins with is neutral.
+    fn reduced(&mut self, f: &Lambda, array: &Ex) -> Option<Ex> {
+        let n = array.length()?;
+        let length = n.eval(self.env).ok().filter(|n| (1..=SHORT).contains(n))?;
+        let Ty::Scalar(t) = place_in(n, self.env) else { return None };
+        let mut done: Option<Ex> = None;
+        for k in 0..length {
+            let place = Ex::new(Kind::Lit(Lit::int(t, k.into())), Ty::Scalar(t), array.span);
+            let next = self.element(array, &[place])?;
+            let Some(first) = done.take() else {
+                done = Some(next);
+                continue;
+            };
+            let (mut body, mut lets) = (f.body.refreshed(self.fresh), vec![]);
+            for (p, value) in f.params.iter().zip([first, next]) {
+                match p {
+                    Layout::Var(v, _) if body.uses(*v) == 1 => body.put(*v, &value),
+                    _ => lets.push((p.renamed(&mut body, self.fresh), value)),
+                }
+            }
+            done = Some(body.after(lets));
+        }
+        done
     }
 
     /// Returns a read of a stored array; `None` if there are too many.

@@ -38,7 +38,11 @@ impl Lowerer {
     ) -> Step<View> {
         let Some((f, rest)) = factors.split_first() else { return Ok(x.clone()) };
         if *f.op() == Op::Fork {
-            let mid = self.computed_once(rest, x)?;
+            // Two views of one array have one reader, which takes both from an element.
+            let mid = match f.args().iter().all(is_pure) {
+                true => self.fused_chain((statements, by_element), rest, x)?,
+                false => self.computed_once(rest, x)?,
+            };
             let [a, b] = [0, 1].map(|k| self.fused_with(statements, &f.args()[k].chain(), &mid));
             return Ok(View::pair(a?, b?));
         }
