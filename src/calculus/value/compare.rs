@@ -218,9 +218,8 @@ fn component(
                 let off = (h - w).abs();
                 let scale = w.abs().max(eps * want.mag()).max(tiny);
                 (off <= tolerance.slack(ty, &want), off / scale)
-            } else if !want.is_exact()
-                && (overflow(w, h, rtol * want.mag().min(most), most)
-                    || beyond(w, most) && !h.is_finite())
+            } else if beyond(w, most) && !h.is_finite()
+                || !want.is_exact() && overflow(w, h, rtol * want.mag().min(most), most)
             {
                 (true, 0.0)
             } else {
