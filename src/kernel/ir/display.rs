@@ -79,6 +79,7 @@ impl Display for Expr {
                 f.write_char('>')
             }
             Expr::Lane(e, k) => write!(f, "{e}.{k}"),
+            Expr::Matrices(e) => write!(f, "matrices({e})"),
             Expr::Products(of, es) => {
                 write!(f, "{}(", of.capability())?;
                 list(f, es)?;

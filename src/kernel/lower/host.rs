@@ -153,6 +153,7 @@ fn is_reserved(name: &str) -> bool {
         "inline",
         "int",
         "kernel",
+        "load_matrices",
         "local",
         "long",
         "main",

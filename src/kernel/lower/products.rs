@@ -17,7 +17,7 @@ use crate::calculus::term::Term;
 use crate::diag::Code;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::with_var_in;
-use crate::kernel::ir::{ElemTy, Expr, Reg, Stmt, WARP};
+use crate::kernel::ir::{ElemTy, Expr, Mem, Stmt, WARP};
 use crate::lang::typed::ScalarOp;
 use std::sync::Arc;
 
@@ -82,13 +82,72 @@ impl Operands<'_> {
     fn column(&self, j: i64, further: i64, owner: &Index, half: &Index) -> Step<Expr> {
         let at = |j: i64| self.at(&0.into(), &j.into(), &self.place.clone().into());
         let ([_, first], [_, second]) = (at(j)?, at(j + further)?);
-        if let (Expr::Load(m, t, i), Expr::Load(n, _, k)) = (&first, &second)
-            && let (true, Some(distance)) = (m == n, k.sub(i).as_constant())
+        if let Some(distance) = Self::distance(&first, &second)
+            && let Expr::Load(m, t, i) = self.of_item(&first, owner)
         {
-            let i = i.substitute(&|v| (v.id == self.item.id).then(|| owner.clone()));
-            return Ok(Expr::Load(*m, *t, i.add(&half.times(distance))));
+            return Ok(Expr::Load(m, t, i.add(&half.times(distance))));
         }
         stop(Code::KernelLimit, "matrix instructions on columns that are not at one distance")
+    }
+
+    /// Returns the load by which work-items of a warp load a row each of four matrices: `word` gives the word that a work-item has in the first
+    /// row of the first matrix, at any place. The matrices are at these places from it.
+    fn matrices(&self, word: &Expr, step: &Index, [place, from]: [Index; 2]) -> Option<Expr> {
+        let Expr::Load(m @ Mem::Local(_), t, at) = word else { return None };
+        let at_place = |p: &Index| at.substitute(&|v| (v.id == self.place.id).then(|| p.clone()));
+        let place = step.times(TERMS).add(&place);
+        // The words of a row lie in memory one after the other.
+        let next = at_place(&place.plus(1)).sub(&at_place(&place)).as_constant();
+        let at = at_place(&place).add(&from);
+        let t = ElemTy { width: 4, ..*t };
+        (next == Some(1) && at.is_multiple_of(4))
+            .then(|| Expr::Matrices(Arc::new(Expr::Load(*m, t, at))))
+    }
+
+    /// Returns how many words the second load is after the first one.
+    fn distance(first: &Expr, second: &Expr) -> Option<i64> {
+        match (first, second) {
+            (Expr::Load(m, _, a), Expr::Load(n, _, b)) if m == n => b.sub(a).as_constant(),
+            _ => None,
+        }
+    }
+
+    /// Returns the words of a fragment of rows, loaded together: those of rows `i` and `i + further`.
+    fn rows_together(&self, i: i64, further: i64, step: &Index) -> Step<Option<Expr>> {
+        let at = |i: i64| self.at(&i.into(), &0.into(), &self.place.clone().into());
+        let ([first, _], [second, _]) = (at(i)?, at(i + further)?);
+        let Some(distance) = Self::distance(&first, &second) else { return Ok(None) };
+        let number = Index::from(self.item.clone());
+        let lane = number.rem(WARP);
+        let owner = number.div(WARP).times(WARP).add(&lane.rem(8).times(ACROSS));
+        let place = lane.div(16).times(ACROSS);
+        let from = lane.div(8).rem(2).times(distance);
+        Ok(self.matrices(&self.of_item(&first, &owner), step, [place, from]))
+    }
+
+    /// Returns the words of two fragments of columns, loaded together: of the columns `j` and `j + 1` of other work-items, and those that are
+    /// `further`.
+    fn columns_together(&self, j: i64, further: i64, step: &Index) -> Step<Option<Expr>> {
+        let number = Index::from(self.item.clone());
+        let lane = number.rem(WARP);
+        let (across, half) = lane.rem(8).div_mod(2);
+        let owner = number.div(WARP).times(WARP).add(&across);
+        let of = |j: i64| self.column(j, further, &owner, &half);
+        let (first, second) = (of(j)?, of(j + 1)?);
+        let Some(distance) = Self::distance(&first, &second) else { return Ok(None) };
+        let place = lane.div(8).rem(2).times(ACROSS);
+        Ok(self.matrices(&first, step, [place, lane.div(16).times(distance)]))
+    }
+
+    /// Returns a load as another work-item does it.
+    fn of_item(&self, e: &Expr, item: &Index) -> Expr {
+        match e {
+            Expr::Load(m, t, at) => {
+                let at = at.substitute(&|v| (v.id == self.item.id).then(|| item.clone()));
+                Expr::Load(*m, *t, at)
+            }
+            e => e.clone(),
+        }
     }
 
     /// Checks that work-items that stand beside each other in a warp have the same rows, those below each other the same columns, and that
@@ -146,22 +205,38 @@ impl Lowerer {
         let elsewhere =
             (0..right).map(|j| of.column(j, right, &owner, &half)).collect::<Step<Vec<Expr>>>()?;
         let sum = ElemTy::scalar(products.sum());
+        let t = ElemTy { width: 4, ..sum };
+        let apart = products.sums_apart();
         let zero = match sum.scalar.is_float() {
             true => Lit::float(sum.scalar, 0.0),
             false => Lit::int(sum.scalar, 0),
         };
-        let t = ElemTy { width: 4, ..sum };
-        let zero = Expr::Splat(Arc::new(Expr::Lit(zero)), t.width);
         // Parts whose sums would take too many registers beside the results have few sums at a time.
-        let together = if down * right > TOGETHER { (TOGETHER / 2 / down).max(1) } else { right };
+        let together = match apart && down * right > TOGETHER {
+            true => (TOGETHER / 2 / down).max(1),
+            false => right,
+        };
+        // The results of an instruction: two in each of two rows.
+        let result = |i: i64, j: i64, lane: i64| {
+            (Index::from(i + lane / 2 * down), Index::from(j + lane % 2 * right))
+        };
+        let before = |(i, j): (Index, Index)| x.at(&i)?.at(&j)?.fst()?.expr();
         let places = |step: &Index| [0, ACROSS].map(|p| step.times(TERMS).add(&across).plus(p));
         let of_rows = |me: &mut Lowerer, step: &Index| {
             let mut out = vec![vec![]; usize::try_from(down).unwrap_or(0)];
+            for (i, row) in (0..).zip(&mut out) {
+                if let Some(all) = of.rows_together(i, down, step)? {
+                    let all = leaf::bind(&View::Elem(all), me)?.expr()?;
+                    row.extend((0..4).map(|k| all.lane(k)));
+                }
+            }
             for place in &places(step) {
                 for half in 0..2 {
                     for (i, row) in (half * down..).zip(&mut out) {
-                        let [a, _] = of.at(&i.into(), &0.into(), place)?;
-                        row.push(leaf::bind(&View::Elem(a), me)?.expr()?);
+                        if row.len() < 4 {
+                            let [a, _] = of.at(&i.into(), &0.into(), place)?;
+                            row.push(leaf::bind(&View::Elem(a), me)?.expr()?);
+                        }
                     }
                 }
             }
@@ -174,16 +249,33 @@ impl Lowerer {
         };
         let turn = usize::try_from(together).unwrap_or(1);
         for (first, elsewhere) in (0..).step_by(turn).zip(elsewhere.chunks(turn)) {
-            let count = down * i64::try_from(elsewhere.len()).unwrap_or(0);
-            let sums = (0..count)
-                .map(|_| self.declare(t, Some(zero.clone())))
-                .collect::<Step<Vec<Reg>>>()?;
+            let across = i64::try_from(elsewhere.len()).unwrap_or(1);
+            let mut sums = vec![];
+            for n in 0..down * across {
+                let start = match apart {
+                    true => Expr::Splat(Arc::new(Expr::Lit(zero.clone())), t.width),
+                    false => {
+                        let of = |lane| before(result(n / across, first + n % across, lane));
+                        Expr::vector((0..4).map(of).collect::<Step<Vec<_>>>()?)
+                    }
+                };
+                sums.push(self.declare(t, Some(start))?);
+            }
             let add = |me: &mut Lowerer, step: &Index, rows: &[Vec<Expr>]| {
                 let mut of_columns = vec![vec![]; elsewhere.len()];
+                for (j, pair) in (first..).step_by(2).zip(of_columns.chunks_exact_mut(2)) {
+                    if let Some(all) = of.columns_together(j, right, step)? {
+                        let all = leaf::bind(&View::Elem(all), me)?.expr()?;
+                        let of_one = |n: usize| vec![all.lane(2 * n), all.lane(2 * n + 1)];
+                        pair.clone_from_slice(&[of_one(0), of_one(1)]);
+                    }
+                }
                 for place in &places(step) {
                     for (b, column) in elsewhere.iter().zip(&mut of_columns) {
-                        let b = with_var_in(b, of.place.id, place);
-                        column.push(leaf::bind(&View::Elem(b), me)?.expr()?);
+                        if column.len() < 2 {
+                            let b = with_var_in(b, of.place.id, place);
+                            column.push(leaf::bind(&View::Elem(b), me)?.expr()?);
+                        }
                     }
                 }
                 let pairs = rows.iter().flat_map(|a| of_columns.iter().map(move |b| (a, b)));
@@ -202,15 +294,18 @@ impl Lowerer {
             for (step, rows) in (0..).zip(&kept) {
                 add(self, &Index::from(step), rows)?;
             }
-            let across = i64::try_from(elsewhere.len()).unwrap_or(1);
             for (n, more) in (0..).zip(&sums) {
                 for lane in 0..4 {
-                    let i = Index::from(n / across + lane / 2 * down);
-                    let j = Index::from(first + n % across + lane % 2 * right);
-                    let before = x.at(&i)?.at(&j)?.fst()?.expr()?;
+                    let (i, j) = result(n / across, first + n % across, lane);
                     let more = Expr::Reg(more.clone()).lane(usize::try_from(lane).unwrap_or(0));
-                    let after = View::Elem(Expr::Op(ScalarOp::Add, sum, vec![before, more]));
-                    self.store(&after, &dest.at(&i)?.at(&j)?, &Shape::Elem(sum))?;
+                    let after = match apart {
+                        true => {
+                            let before = before((i.clone(), j.clone()))?;
+                            Expr::Op(ScalarOp::Add, sum, vec![before, more])
+                        }
+                        false => more,
+                    };
+                    self.store(&View::Elem(after), &dest.at(&i)?.at(&j)?, &Shape::Elem(sum))?;
                 }
             }
         }

@@ -206,9 +206,15 @@ impl Cx<'_> {
                 self.data(i)?;
                 self.access(*m, t.width, i)
             }
-            Expr::Products(..) if self.parted => {
+            Expr::Products(..) | Expr::Matrices(_) if self.parted => {
                 self.fail("matrix instructions that some work-items of a warp may not reach")
             }
+            Expr::Matrices(e) => match &**e {
+                Expr::Load(Mem::Local(_), t, i) if t.width == 4 && i.is_multiple_of(4) => {
+                    self.expr(e)
+                }
+                _ => self.fail("matrices that are not in local memory"),
+            },
             Expr::Op(_, _, es)
             | Expr::Checked(_, es)
             | Expr::Vector(es)

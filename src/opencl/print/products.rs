@@ -17,6 +17,21 @@ pub fn function(of: Products) -> &'static str {
     }
 }
 
+/// The call that gives the matrices of a load: see [`Expr::Matrices`](crate::kernel::ir::Expr::Matrices).
+pub fn matrices(load: &str) -> String {
+    format!("load_matrices(&{load})")
+}
+
+/// The function of [`matrices`].
+pub const MATRICES: &str = r#"
+uint4 load_matrices(const local void *row) {
+    uint x[4];
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+        : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"((uint)(size_t)row) : "memory");
+    return (uint4)(x[0], x[1], x[2], x[3]);
+}
+"#;
+
 /// The function: see [`Expr::Products`](crate::kernel::ir::Expr::Products).
 pub fn definition(of: Products) -> &'static str {
     match of {
