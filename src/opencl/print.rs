@@ -88,7 +88,7 @@ pub fn print(program: &Program) -> HostPlan {
     }
     source.push_str(&atomics::functions(program));
     if needed.matrices.get() {
-        source.push_str(products::MATRICES);
+        products::MATRICES.iter().for_each(|f| source.push_str(f));
     }
     for of in needed.products.into_inner() {
         source.push_str(products::definition(of));

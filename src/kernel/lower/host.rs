@@ -154,6 +154,7 @@ fn is_reserved(name: &str) -> bool {
         "int",
         "kernel",
         "load_matrices",
+        "load_turned_matrices",
         "local",
         "long",
         "main",

@@ -39,6 +39,27 @@ struct Operands<'a> {
     place: Var,
 }
 
+/// Whether this is an element of two bytes, and no word.
+fn is_half(e: &Expr) -> bool {
+    e.ty().scalar.bytes() == 2
+}
+
+/// Returns how many elements the second load is after the first one.
+fn distance(first: &Expr, second: &Expr) -> Option<i64> {
+    match (first, second) {
+        (Expr::Load(m, _, a), Expr::Load(n, _, b)) if m == n => b.sub(a).as_constant(),
+        _ => None,
+    }
+}
+
+/// Binds a word to a register.
+fn bound(word: Expr, me: &mut Lowerer) -> Step<Expr> {
+    match is_half(&word) {
+        true => stop(Code::KernelLimit, "matrix instructions on halves that are no matrices"),
+        false => leaf::bind(&View::Elem(word), me)?.expr(),
+    }
+}
+
 impl Operands<'_> {
     /// Returns the words of row `i` and column `j` at a place.
     fn at(&self, i: &Index, j: &Index, place: &Index) -> Step<[Expr; 2]> {
@@ -50,12 +71,10 @@ impl Operands<'_> {
             return stop(Code::KernelLimit, "matrix instructions at the end of a reduction");
         }
         let pair = first.snd()?;
-        let word = |e: Expr| {
-            let word = if n == 1 { Some(&e) } else { words::whole(&e) };
-            match word {
-                Some(e @ Expr::Load(..)) => Ok(e.clone()),
-                _ => stop(Code::KernelLimit, "matrix instructions on what is not in memory"),
-            }
+        let word = |e: Expr| match if let Expr::Load(..) = e { Some(&e) } else { words::whole(&e) }
+        {
+            Some(e) => Ok(e.clone()),
+            None => stop(Code::KernelLimit, "matrix instructions on what is not in memory"),
         };
         Ok([word(pair.fst()?.expr()?)?, word(pair.snd()?.expr()?)?])
     }
@@ -78,65 +97,27 @@ impl Operands<'_> {
         (0..=self.item.hi).all(|item| same(item, false) && same(item, true))
     }
 
-    /// Returns the element of column `j` of another work-item, or of the column that is so many columns further, as `half` says.
-    fn column(&self, j: i64, further: i64, owner: &Index, half: &Index) -> Step<Expr> {
+    /// Returns the columns to which the results of instruction `j` of each row belong, of the columns of a part. Neighbours are loaded together
+    /// as rows of matrices; others are loaded as vectors.
+    fn columns_of(&self, j: i64, columns: i64) -> Step<[i64; 2]> {
+        let [_, first] = self.at(&0.into(), &0.into(), &self.place.clone().into())?;
+        Ok(match self.apart(&first) {
+            Some(1) => [2 * j, 2 * j + 1],
+            _ if is_half(&first) => [2 * j, 2 * j + 1],
+            _ => [j, j + columns / 2],
+        })
+    }
+
+    /// Returns the element of a column of another work-item, or of a second one, as `half` says.
+    fn column(&self, [j, second]: [i64; 2], owner: &Index, half: &Index) -> Step<Expr> {
         let at = |j: i64| self.at(&0.into(), &j.into(), &self.place.clone().into());
-        let ([_, first], [_, second]) = (at(j)?, at(j + further)?);
-        if let Some(distance) = Self::distance(&first, &second)
+        let ([_, first], [_, second]) = (at(j)?, at(second)?);
+        if let Some(distance) = distance(&first, &second)
             && let Expr::Load(m, t, i) = self.of_item(&first, owner)
         {
             return Ok(Expr::Load(m, t, i.add(&half.times(distance))));
         }
         stop(Code::KernelLimit, "matrix instructions on columns that are not at one distance")
-    }
-
-    /// Returns the load by which work-items of a warp load a row each of four matrices: `word` gives the word that a work-item has in the first
-    /// row of the first matrix, at any place. The matrices are at these places from it.
-    fn matrices(&self, word: &Expr, step: &Index, [place, from]: [Index; 2]) -> Option<Expr> {
-        let Expr::Load(m @ Mem::Local(_), t, at) = word else { return None };
-        let at_place = |p: &Index| at.substitute(&|v| (v.id == self.place.id).then(|| p.clone()));
-        let place = step.times(TERMS).add(&place);
-        // The words of a row lie in memory one after the other.
-        let next = at_place(&place.plus(1)).sub(&at_place(&place)).as_constant();
-        let at = at_place(&place).add(&from);
-        let t = ElemTy { width: 4, ..*t };
-        (next == Some(1) && at.is_multiple_of(4))
-            .then(|| Expr::Matrices(Arc::new(Expr::Load(*m, t, at))))
-    }
-
-    /// Returns how many words the second load is after the first one.
-    fn distance(first: &Expr, second: &Expr) -> Option<i64> {
-        match (first, second) {
-            (Expr::Load(m, _, a), Expr::Load(n, _, b)) if m == n => b.sub(a).as_constant(),
-            _ => None,
-        }
-    }
-
-    /// Returns the words of a fragment of rows, loaded together: those of rows `i` and `i + further`.
-    fn rows_together(&self, i: i64, further: i64, step: &Index) -> Step<Option<Expr>> {
-        let at = |i: i64| self.at(&i.into(), &0.into(), &self.place.clone().into());
-        let ([first, _], [second, _]) = (at(i)?, at(i + further)?);
-        let Some(distance) = Self::distance(&first, &second) else { return Ok(None) };
-        let number = Index::from(self.item.clone());
-        let lane = number.rem(WARP);
-        let owner = number.div(WARP).times(WARP).add(&lane.rem(8).times(ACROSS));
-        let place = lane.div(16).times(ACROSS);
-        let from = lane.div(8).rem(2).times(distance);
-        Ok(self.matrices(&self.of_item(&first, &owner), step, [place, from]))
-    }
-
-    /// Returns the words of two fragments of columns, loaded together: of the columns `j` and `j + 1` of other work-items, and those that are
-    /// `further`.
-    fn columns_together(&self, j: i64, further: i64, step: &Index) -> Step<Option<Expr>> {
-        let number = Index::from(self.item.clone());
-        let lane = number.rem(WARP);
-        let (across, half) = lane.rem(8).div_mod(2);
-        let owner = number.div(WARP).times(WARP).add(&across);
-        let of = |j: i64| self.column(j, further, &owner, &half);
-        let (first, second) = (of(j)?, of(j + 1)?);
-        let Some(distance) = Self::distance(&first, &second) else { return Ok(None) };
-        let place = lane.div(8).rem(2).times(ACROSS);
-        Ok(self.matrices(&first, step, [place, lane.div(16).times(distance)]))
     }
 
     /// Returns a load as another work-item does it.
@@ -148,6 +129,98 @@ impl Operands<'_> {
             }
             e => e.clone(),
         }
+    }
+
+    /// Returns the index of a load at a place.
+    fn there(&self, at: &Index, place: &Index) -> Index {
+        at.substitute(&|v| (v.id == self.place.id).then(|| place.clone()))
+    }
+
+    /// Returns how far two words of a row lie apart.
+    fn apart(&self, word: &Expr) -> Option<i64> {
+        let Expr::Load(_, _, at) = word else { return None };
+        let place = Index::from(self.place.clone());
+        self.there(at, &place.plus(1)).sub(&self.there(at, &place)).as_constant()
+    }
+
+    /// Returns the load by which work-items of a warp load a row each of four matrices: `word` gives the word that a work-item has in the first
+    /// row of the first matrix, at any place. The matrices are at these places from it.
+    fn matrices(&self, word: &Expr, step: &Index, [place, from]: [Index; 2]) -> Option<Expr> {
+        let (Expr::Load(m @ Mem::Local(_), t, at), Some(apart)) = (word, self.apart(word)) else {
+            return None;
+        };
+        let at = self.there(at, &step.times(TERMS).add(&place)).add(&from);
+        let (turned, at) = match is_half(word) {
+            // A row has an element of each of 8 rows of a product. A word has two.
+            true => (true, at.add(&Index::from(self.item.clone()).rem(8).times(apart / 2))),
+            false => (false, at),
+        };
+        let width = 16 / t.scalar.bytes();
+        let t = ElemTy { width, ..*t };
+        // The words of a row lie in memory one after the other.
+        let fits = (turned || apart == 1) && at.is_multiple_of(i64::try_from(width).unwrap_or(1));
+        fits.then(|| Expr::Matrices(turned, Arc::new(Expr::Load(*m, t, at))))
+    }
+
+    /// Whether 8 work-items of each warp, with these numbers in it, have elements that lie in memory one after the other. What `more` says
+    /// is added to the place of each.
+    fn neighbours(&self, e: &Expr, items: &dyn Fn(i64) -> [i64; 2]) -> bool {
+        let Expr::Load(_, _, at) = e else { return false };
+        let place = |item: i64, most: bool| {
+            let other = |v: &Var| if most { v.hi } else { v.lo };
+            at.eval(&|v| Some(if v.id == self.item.id { item } else { other(v) }))
+        };
+        (0..=self.item.hi).step_by(32).all(|warp| {
+            [false, true].into_iter().all(|most| {
+                let first = place(warp, most);
+                first.is_some()
+                    && (0..8).all(|n| {
+                        let [item, more] = items(n);
+                        place(warp + item, most).map(|at| at + more - n) == first
+                    })
+            })
+        })
+    }
+
+    /// Returns the words of a fragment of rows, loaded together: those of rows `i` and `i + further`.
+    fn rows_together(&self, i: i64, further: i64, step: &Index) -> Step<Option<Expr>> {
+        let at = |i: i64| self.at(&i.into(), &0.into(), &self.place.clone().into());
+        let ([first, _], [second, _]) = (at(i)?, at(i + further)?);
+        let Some(distance) = distance(&first, &second) else { return Ok(None) };
+        let number = Index::from(self.item.clone());
+        let lane = number.rem(WARP);
+        let warp = number.div(WARP).times(WARP);
+        let owner = match is_half(&first) {
+            true if !self.neighbours(&first, &|n| [n * ACROSS, 0]) => return Ok(None),
+            true => warp,
+            false => warp.add(&lane.rem(8).times(ACROSS)),
+        };
+        let place = lane.div(16).times(ACROSS);
+        let from = lane.div(8).rem(2).times(distance);
+        Ok(self.matrices(&self.of_item(&first, &owner), step, [place, from]))
+    }
+
+    /// Returns the words of two fragments of columns, loaded together: of the columns of other work-items.
+    fn columns_together(&self, pairs: [[i64; 2]; 2], step: &Index) -> Step<Option<Expr>> {
+        let number = Index::from(self.item.clone());
+        let lane = number.rem(WARP);
+        let warp = number.div(WARP).times(WARP);
+        let at = |j: i64| self.at(&0.into(), &j.into(), &self.place.clone().into());
+        let ([_, first], [_, second]) = (at(pairs[0][0])?, at(pairs[0][1])?);
+        let Some(half) = distance(&first, &second) else { return Ok(None) };
+        let [owner, second] = match is_half(&first) {
+            true if !self.neighbours(&first, &|n| [n / 2, n % 2 * half]) => return Ok(None),
+            true => [warp, Index::from(0)],
+            false => {
+                let (across, half) = lane.rem(8).div_mod(2);
+                [warp.add(&across), half]
+            }
+        };
+        let of = |pair: [i64; 2]| self.column(pair, &owner, &second);
+        let (first, next) = (of(pairs[0])?, of(pairs[1])?);
+        let Some(distance) = distance(&first, &next) else { return Ok(None) };
+        let place = lane.div(8).rem(2).times(ACROSS);
+        Ok(self.matrices(&first, step, [place, lane.div(16).times(distance)]))
     }
 
     /// Checks that work-items that stand beside each other in a warp have the same rows, those below each other the same columns, and that
@@ -202,8 +275,9 @@ impl Lowerer {
         let (across_there, half) = number.rem(WARP).div(ACROSS).div_mod(2);
         let owner = number.div(WARP).times(WARP).add(&across_there);
         let (down, right) = (rows / 2, columns / 2);
+        let pairs = (0..right).map(|j| of.columns_of(j, columns)).collect::<Step<Vec<_>>>()?;
         let elsewhere =
-            (0..right).map(|j| of.column(j, right, &owner, &half)).collect::<Step<Vec<Expr>>>()?;
+            pairs.iter().map(|j| of.column(*j, &owner, &half)).collect::<Step<Vec<Expr>>>()?;
         let sum = ElemTy::scalar(products.sum());
         let t = ElemTy { width: 4, ..sum };
         let apart = products.sums_apart();
@@ -218,7 +292,10 @@ impl Lowerer {
         };
         // The results of an instruction: two in each of two rows.
         let result = |i: i64, j: i64, lane: i64| {
-            (Index::from(i + lane / 2 * down), Index::from(j + lane % 2 * right))
+            let column = usize::try_from(j).ok().and_then(|j| pairs.get(j));
+            let column =
+                column.map_or(j, |[first, second]| if lane % 2 == 0 { *first } else { *second });
+            (Index::from(i + lane / 2 * down), Index::from(column))
         };
         let before = |(i, j): (Index, Index)| x.at(&i)?.at(&j)?.fst()?.expr();
         let places = |step: &Index| [0, ACROSS].map(|p| step.times(TERMS).add(&across).plus(p));
@@ -235,7 +312,7 @@ impl Lowerer {
                     for (i, row) in (half * down..).zip(&mut out) {
                         if row.len() < 4 {
                             let [a, _] = of.at(&i.into(), &0.into(), place)?;
-                            row.push(leaf::bind(&View::Elem(a), me)?.expr()?);
+                            row.push(bound(a, me)?);
                         }
                     }
                 }
@@ -248,7 +325,8 @@ impl Lowerer {
             false => vec![],
         };
         let turn = usize::try_from(together).unwrap_or(1);
-        for (first, elsewhere) in (0..).step_by(turn).zip(elsewhere.chunks(turn)) {
+        let turns = pairs.chunks(turn).zip(elsewhere.chunks(turn));
+        for (first, (pairs, elsewhere)) in (0..).step_by(turn).zip(turns) {
             let across = i64::try_from(elsewhere.len()).unwrap_or(1);
             let mut sums = vec![];
             for n in 0..down * across {
@@ -263,8 +341,8 @@ impl Lowerer {
             }
             let add = |me: &mut Lowerer, step: &Index, rows: &[Vec<Expr>]| {
                 let mut of_columns = vec![vec![]; elsewhere.len()];
-                for (j, pair) in (first..).step_by(2).zip(of_columns.chunks_exact_mut(2)) {
-                    if let Some(all) = of.columns_together(j, right, step)? {
+                for (two, pair) in pairs.chunks_exact(2).zip(of_columns.chunks_exact_mut(2)) {
+                    if let Some(all) = of.columns_together([two[0], two[1]], step)? {
                         let all = leaf::bind(&View::Elem(all), me)?.expr()?;
                         let of_one = |n: usize| vec![all.lane(2 * n), all.lane(2 * n + 1)];
                         pair.clone_from_slice(&[of_one(0), of_one(1)]);
@@ -274,7 +352,7 @@ impl Lowerer {
                     for (b, column) in elsewhere.iter().zip(&mut of_columns) {
                         if column.len() < 2 {
                             let b = with_var_in(b, of.place.id, place);
-                            column.push(leaf::bind(&View::Elem(b), me)?.expr()?);
+                            column.push(bound(b, me)?);
                         }
                     }
                 }

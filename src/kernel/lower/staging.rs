@@ -29,8 +29,9 @@ const BANKS: i64 = 32;
 /// Scalars at the end of each line, where lines are columns of a block: with what matrix instructions read of 8 lines in different banks.
 const AFTER_LINE: i64 = 4;
 
-/// Widest vector that is copied at once.
+/// Widest vectors that are copied at once, and of elements of two bytes for matrix instructions.
 const WIDEST: i64 = 4;
+const WIDEST_HALVES: i64 = 8;
 
 /// The way in which a block is copied.
 struct Plan {
@@ -203,22 +204,45 @@ impl Lowerer {
             }
             _ => None,
         };
-        let (rows, t) = match held {
+        let in_words = match held {
             Some(t) => (rows / words::in_word(t), Shape::Elem(ElemTy::scalar(words::WORD))),
-            None => (rows, t),
+            None => (rows, t.clone()),
         };
-        let plan = self.plan(&source, rows, columns, &t, held)?;
+        let plan = self.plan(&source, in_words.0, columns, &in_words.1, held)?;
+        // Matrices of elements of two bytes can be transposed when they are loaded: rows are copied as they are.
+        let turned = held.is_some_and(|t| t.bytes() == 2) && !plan.down && columns % FRAGMENT == 0;
+        let ((rows, t), held, plan) = match turned {
+            true => ((rows, t.clone()), None, self.plan(&source, rows, columns, &t, None)?),
+            false => (in_words, held, plan),
+        };
+        let plan = Plan {
+            down: plan.down && !turned,
+            width: if plan.down && turned { 1 } else { plan.width },
+        };
         // Matrix instructions read 4 words of a column at once.
         let lines = self.kernel.fragments && plan.down && !flat && rows % FRAGMENT == 0;
         let stride = match (self.kernel.fragments, plan.down) {
             (true, true) if lines => rows + AFTER_LINE,
+            (true, _) if turned => columns + FRAGMENT,
             (true, _) => columns + (FRAGMENT - columns).rem_euclid(BANKS),
             (false, true) => columns + PADDING,
             (false, false) => columns,
         };
         let gap = if self.kernel.fragments && plan.down { FRAGMENT } else { 0 };
         let step = together(&t).map_or(1, |(_, step)| step);
-        Ok(Tile { rows, columns, stride, lines, gap, t, step, flat, held, plan, slots: Rc::new([]) })
+        Ok(Tile {
+            rows,
+            columns,
+            stride,
+            lines,
+            gap,
+            t,
+            step,
+            flat,
+            held,
+            plan,
+            slots: Rc::new([]),
+        })
     }
 
     /// Allocates local memory for this many blocks.
@@ -310,9 +334,13 @@ impl Lowerer {
             Index::from(Var { id, name, lo: 0, hi: (n - 1).max(0) })
         };
         let (i, j) = (at(rows), at(columns));
-        for w in [WIDEST, 2] {
+        let halves = matches!(t, Shape::Elem(e) if e.scalar.bytes() == 2) && self.kernel.fragments;
+        for w in [WIDEST_HALVES, WIDEST, 2] {
             for down in [false, true] {
                 let along = if down { rows } else { columns };
+                if w > WIDEST && !halves {
+                    continue;
+                }
                 if !scalar || along % w != 0 || along < w {
                     continue;
                 }

@@ -64,7 +64,7 @@ enum Key {
     Splat(usize),
     Vector,
     Products(Products),
-    Matrices,
+    Matrices(bool),
     Lane(usize),
 }
 
@@ -251,7 +251,7 @@ impl Finder {
             Expr::Splat(_, w) => Key::Splat(*w),
             Expr::Vector(_) => Key::Vector,
             Expr::Products(of, _) => Key::Products(*of),
-            Expr::Matrices(_) => Key::Matrices,
+            Expr::Matrices(turned, _) => Key::Matrices(*turned),
             Expr::Lane(_, k) => Key::Lane(*k),
         };
         let next = &mut self.next;

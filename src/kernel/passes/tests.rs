@@ -747,7 +747,7 @@ impl Machine {
             | Expr::If(..)
             | Expr::Checked(..)
             | Expr::Products(..)
-            | Expr::Matrices(_) => {
+            | Expr::Matrices(..) => {
                 panic!("not made here")
             }
         }

@@ -206,11 +206,14 @@ impl Cx<'_> {
                 self.data(i)?;
                 self.access(*m, t.width, i)
             }
-            Expr::Products(..) | Expr::Matrices(_) if self.parted => {
+            Expr::Products(..) | Expr::Matrices(..) if self.parted => {
                 self.fail("matrix instructions that some work-items of a warp may not reach")
             }
-            Expr::Matrices(e) => match &**e {
-                Expr::Load(Mem::Local(_), t, i) if t.width == 4 && i.is_multiple_of(4) => {
+            Expr::Matrices(_, e) => match &**e {
+                Expr::Load(Mem::Local(_), t, i)
+                    if t.width * t.scalar.bytes() == 16
+                        && i.is_multiple_of(i64::try_from(t.width).unwrap_or(1)) =>
+                {
                     self.expr(e)
                 }
                 _ => self.fail("matrices that are not in local memory"),

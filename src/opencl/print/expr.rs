@@ -246,9 +246,9 @@ impl Printer<'_> {
                 let lanes: Vec<String> = es.iter().map(|e| self.lane_value(e)).collect();
                 primary(format!("(({})({}))", c_type(e.ty()), lanes.join(", ")))
             }
-            Expr::Matrices(e) => {
+            Expr::Matrices(turned, e) => {
                 self.needed.matrices.set(true);
-                let loaded = products::matrices(&self.expr(e).0);
+                let loaded = products::matrices(*turned, &self.expr(e).0);
                 let is_float = e.ty().scalar.is_float();
                 primary(if is_float { format!("as_float4({loaded})") } else { loaded })
             }
