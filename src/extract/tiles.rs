@@ -73,6 +73,9 @@ const SUMS: f64 = 64.0;
 /// The rate of matrix instructions in a single group of a compute unit, as a share of that in several.
 const ALONE: f64 = 0.75;
 
+/// Work-items of a group that hide its own waits.
+const MANY: f64 = 512.0;
+
 /// Approximate bytes of a staged partner.
 const PARTNER_BYTES: f64 = 16.0;
 
@@ -251,6 +254,8 @@ impl Tiles {
             let registers = r * c + loaded + read;
             let most = target.accumulators() + if self.fragments.is_some() { SUMS } else { 0.0 };
             let [file, spare, undeclared] = target.register_bytes().map(|bytes| bytes / REGISTER);
+            // What matrix instructions take is known better.
+            let spare = if self.fragments.is_some() { undeclared } else { spare };
             if (registers + spare) * items > file || registers > most {
                 return Err(Reason::Registers);
             }
@@ -274,7 +279,7 @@ impl Tiles {
             let hidden = (each / warps.in_flight).min(1.0).powf(warps.hiding);
             // Matrix instructions are so fast that a group which waits at a barrier should leave work to another.
             let hidden = match self.fragments {
-                Some(_) if resident < 2.0 => hidden * ALONE,
+                Some(_) if resident < 2.0 && items < MANY => hidden * ALONE,
                 _ => hidden,
             };
             let slots = target.units() * resident.max(1.0);
