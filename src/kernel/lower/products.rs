@@ -71,10 +71,12 @@ impl Operands<'_> {
             return stop(Code::KernelLimit, "matrix instructions at the end of a reduction");
         }
         let pair = first.snd()?;
-        let word = |e: Expr| match if let Expr::Load(..) = e { Some(&e) } else { words::whole(&e) }
-        {
-            Some(e) => Ok(e.clone()),
-            None => stop(Code::KernelLimit, "matrix instructions on what is not in memory"),
+        let word = |e: Expr| {
+            let whole = if matches!(e, Expr::Load(..)) { Some(&e) } else { words::whole(&e) };
+            match whole {
+                Some(e) => Ok(e.clone()),
+                None => stop(Code::KernelLimit, "matrix instructions on what is not in memory"),
+            }
         };
         Ok([word(pair.fst()?.expr()?)?, word(pair.snd()?.expr()?)?])
     }
