@@ -337,7 +337,7 @@ fn long_parts_have_few_sums_at_a_time() {
 fn operands_are_loaded_as_matrices() {
     let source = |of, block, part| {
         let shape = Shape { tile: 32, block, part };
-        product_of(of, [64, 64, 64], &shape, "toLocal").plan.source
+        product_of(of, [64, 64, 64], &shape, "toLocal").plan.source.clone()
     };
     let counts = |s: &str| {
         ["= load_matrices(", "= load_turned_matrices("].map(|call| s.matches(call).count())
