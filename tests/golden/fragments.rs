@@ -347,6 +347,28 @@ fn operands_are_loaded_as_matrices() {
     assert_eq!(counts(&source(Products::F32, 8, "4 4 1 4").replace("as_float4(", "")), [2, 0]);
 }
 
+/// The rows of a product may be transposed by their loads, too.
+#[test]
+fn rows_of_halves_are_transposed() {
+    let program = "entry product [n][m][k] (A: [k][n]f16) (B: [k][m]f16) : [n][m]f32 = map (\\row -> map (\\col -> reduce (+) 0
+        (map2 (\\a b -> f32.f16 a * f32.f16 b) row col)) (transpose B)) (transpose A)";
+    let term = "tiled 32 32 64 64 id id (mapWrg 1 (mapWrg 0 (blocked 16 48 (toLocalAhead id) (toLocalAhead id) \
+        (spreadFragments 4 4 1 2 (toPrivate (mapLcl 0 sumProducts))) 0.0 id))) . fork (transpose . A) (transpose . B)";
+    let row = Ty::array(&Size::constant(64), &Ty::Scalar(ScalarType::F16));
+    let t = Ty::array(&Size::constant(48), &row);
+    let inputs = [("A", t.clone()), ("B", t)];
+    let made = kernels(program, &[("n", 64), ("m", 64), ("k", 48)], &inputs, term);
+    assert!(!made.plan.source.contains("= load_matrices("), "{}", made.plan.source);
+    let (a, b) = (matrix(48, 64, 3), matrix(48, 64, 5));
+    let out = execute(&made.ir, &[("A", &a), ("B", &b)]);
+    for (at, found) in out.iter().enumerate() {
+        let product = |p: usize| i32::from(a[p * 64 + at / 64]) * i32::from(b[p * 64 + at % 64]);
+        let sum: i32 = (0..48).map(product).sum();
+        let right = (f64::from(f32::from_bits(*found)) - f64::from(sum)).abs() == 0.0;
+        assert!(right, "{at}: {}, not {sum}", f32::from_bits(*found));
+    }
+}
+
 /// Columns that no instruction could transpose together.
 #[test]
 fn halves_in_other_runs_are_refused() {
