@@ -70,6 +70,12 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
 const LONG: u64 = 16;
 const SUMS: f64 = 64.0;
 
+/// The rate of matrix instructions in a single group of a compute unit, as a share of that in several.
+const ALONE: f64 = 0.75;
+
+/// Work-items of a group that hide its own waits.
+const MANY: f64 = 512.0;
+
 /// Approximate bytes of a staged partner.
 const PARTNER_BYTES: f64 = 16.0;
 
@@ -141,8 +147,13 @@ impl Tiles {
         if self.vector.as_ref().is_some_and(is) {
             return None;
         }
-        if self.runs.iter().any(is) {
-            return Some(vec![1, 4]);
+        if let Some(place) = self.runs.iter().rposition(is) {
+            return Some(match self.fragments {
+                // Work-items that neighbour load rows, and neighbouring columns, of matrices that neighbour in memory.
+                Some(Products::F16) => vec![1 + place as u64],
+                Some(_) if place > 0 => vec![2, 4],
+                _ => vec![1, 4],
+            });
         }
         if self.inner.iter().flatten().any(is) {
             let across = self.inner.as_ref().is_some_and(|[_, c]| is(c));
@@ -230,11 +241,21 @@ impl Tiles {
                 (true, _) => depth * (rows + columns) / items,
             };
             let long = self.fragments.is_some() && c >= LONG as f64;
-            // Some of the sums of a block are beside the results, and all rows of the block.
-            let turn = 32.0 + 2.0 * r * depth / products::WORDS as f64 + 4.0;
-            let registers = r * c + loaded + if long { turn } else { r + c };
-            let most = target.accumulators() + if long { SUMS } else { 0.0 };
+            let read = match self.fragments {
+                // Some of the sums of a block are beside the results, and all rows of the block.
+                Some(of) if long && of.sums_apart() => {
+                    32.0 + 2.0 * r * depth / products::WORDS as f64 + 4.0
+                }
+                Some(of) if of.sums_apart() => r * c + 2.0 * r + c,
+                // An instruction takes two words of each row.
+                Some(_) => 2.0 * r + c,
+                None => r + c,
+            };
+            let registers = r * c + loaded + read;
+            let most = target.accumulators() + if self.fragments.is_some() { SUMS } else { 0.0 };
             let [file, spare, undeclared] = target.register_bytes().map(|bytes| bytes / REGISTER);
+            // What matrix instructions take is known better.
+            let spare = if self.fragments.is_some() { undeclared } else { spare };
             if (registers + spare) * items > file || registers > most {
                 return Err(Reason::Registers);
             }
@@ -256,6 +277,11 @@ impl Tiles {
             let each =
                 resident.max(1.0) * (items / target.warp()).ceil() / f64::from(warps.at_once);
             let hidden = (each / warps.in_flight).min(1.0).powf(warps.hiding);
+            // Matrix instructions are so fast that a group which waits at a barrier should leave work to another.
+            let hidden = match self.fragments {
+                Some(_) if resident < 2.0 && items < MANY => hidden * ALONE,
+                _ => hidden,
+            };
             let slots = target.units() * resident.max(1.0);
             let waves = (groups / slots).ceil().max(1.0);
             let full =
@@ -268,7 +294,10 @@ impl Tiles {
                 _ => 1.0 / rows + 1.0 / columns,
             };
             // Longer runs are read as vectors.
-            let narrow = self.runs.iter().filter(|v| value(v) < 2.0).count();
+            let narrow = match self.fragments {
+                Some(_) => 0,
+                None => self.runs.iter().filter(|v| value(v) < 2.0).count(),
+            };
             let reads = reads * (1.0 + 0.25 * narrow as f64);
             // One barrier before a block is used; a second one after its use when local memory holds a single
             // block.

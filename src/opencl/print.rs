@@ -37,6 +37,8 @@ struct Needed {
     keys: RefCell<BTreeSet<ScalarType>>,
     /// Kinds of matrix instructions.
     products: RefCell<BTreeSet<Products>>,
+    /// Whether matrices are loaded for them.
+    matrices: Cell<bool>,
     /// Conversions from and to half precision.
     halves: RefCell<BTreeSet<[ElemTy; 2]>>,
 }
@@ -85,6 +87,9 @@ pub fn print(program: &Program) -> HostPlan {
         source.push_str(&order_key(t, program.halves));
     }
     source.push_str(&atomics::functions(program));
+    if needed.matrices.get() {
+        products::MATRICES.iter().for_each(|f| source.push_str(f));
+    }
     for of in needed.products.into_inner() {
         source.push_str(products::definition(of));
     }

@@ -94,8 +94,21 @@ impl Group {
             Expr::Vector(es) => es.iter().flat_map(|e| self.expr(e, item)).collect(),
             Expr::Lane(e, k) => vec![self.expr(e, item)[*k]],
             Expr::Products(of, es) => self.products(*of, es, item),
+            Expr::Matrices(turned, e) => self.matrices(*turned, e, item),
             _ => panic!("not made here: {e}"),
         }
+    }
+
+    /// What the work-items of a warp load together, as [`Expr::Matrices`] says.
+    fn matrices(&self, turned: bool, load: &Expr, item: usize) -> Vec<u32> {
+        let warp = item - item % usize::try_from(WARP).expect("a number");
+        let (g, q) = (item % 32 / 4, item % 4);
+        let element = |m: usize, r: usize, k: usize| self.expr(load, warp + 8 * m + r)[k];
+        let word = |m| match turned {
+            true => element(m, 2 * q, g) | element(m, 2 * q + 1, g) << 16,
+            false => element(m, g, q),
+        };
+        (0..4).map(word).collect()
     }
 
     /// What the work-items of a warp compute together, as [`Expr::Products`] says.
@@ -309,12 +322,59 @@ fn warps_compute_products_of_narrow_elements() {
     check(Products::F16, [40, 31, 48], &Shape::of(16));
 }
 
-/// The sums of long parts are computed in turns.
+/// The sums of long parts are computed in turns, unless instructions add to them.
 #[test]
 fn long_parts_have_few_sums_at_a_time() {
-    let long = |block| Shape { tile: 64, block, part: "8 16 4 4" };
-    check(Products::F32, [64, 64, 16], &long(16));
-    check(Products::F16, [64, 128, 64], &long(32));
+    let long = |block, part| Shape { tile: 64, block, part };
+    check(Products::F32, [64, 64, 16], &long(16, "8 16 4 4"));
+    check(Products::F16, [64, 128, 64], &long(32, "8 16 1 2"));
+    check(Products::I8, [64, 128, 64], &long(32, "8 16 1 4"));
+}
+
+/// Operands are loaded four matrices at once where rows of them lie in memory: transposed if those are rows of a block. Others are loaded
+/// word by word.
+#[test]
+fn operands_are_loaded_as_matrices() {
+    let source = |of, block, part| {
+        let shape = Shape { tile: 32, block, part };
+        product_of(of, [64, 64, 64], &shape, "toLocal").plan.source.clone()
+    };
+    let counts = |s: &str| {
+        ["= load_matrices(", "= load_turned_matrices("].map(|call| s.matches(call).count())
+    };
+    assert_eq!(counts(&source(Products::F16, 16, "4 4 1 2")), [2, 1]);
+    assert_eq!(counts(&source(Products::I8, 32, "4 4 1 4")), [2, 0]);
+    assert_eq!(counts(&source(Products::F32, 8, "4 4 1 4").replace("as_float4(", "")), [2, 0]);
+}
+
+/// The rows of a product may be transposed by their loads, too.
+#[test]
+fn rows_of_halves_are_transposed() {
+    let program = "entry product [n][m][k] (A: [k][n]f16) (B: [k][m]f16) : [n][m]f32 = map (\\row -> map (\\col -> reduce (+) 0
+        (map2 (\\a b -> f32.f16 a * f32.f16 b) row col)) (transpose B)) (transpose A)";
+    let term = "tiled 32 32 64 64 id id (mapWrg 1 (mapWrg 0 (blocked 16 48 (toLocalAhead id) (toLocalAhead id) \
+        (spreadFragments 4 4 1 2 (toPrivate (mapLcl 0 sumProducts))) 0.0 id))) . fork (transpose . A) (transpose . B)";
+    let row = Ty::array(&Size::constant(64), &Ty::Scalar(ScalarType::F16));
+    let t = Ty::array(&Size::constant(48), &row);
+    let inputs = [("A", t.clone()), ("B", t)];
+    let made = kernels(program, &[("n", 64), ("m", 64), ("k", 48)], &inputs, term);
+    assert!(!made.plan.source.contains("= load_matrices("), "{}", made.plan.source);
+    let (a, b) = (matrix(48, 64, 3), matrix(48, 64, 5));
+    let out = execute(&made.ir, &[("A", &a), ("B", &b)]);
+    for (at, found) in out.iter().enumerate() {
+        let product = |p: usize| i32::from(a[p * 64 + at / 64]) * i32::from(b[p * 64 + at % 64]);
+        let sum: i32 = (0..48).map(product).sum();
+        let right = (f64::from(f32::from_bits(*found)) - f64::from(sum)).abs() == 0.0;
+        assert!(right, "{at}: {}, not {sum}", f32::from_bits(*found));
+    }
+}
+
+/// Columns that no instruction could transpose together.
+#[test]
+fn halves_in_other_runs_are_refused() {
+    let term = "tiled 32 32 64 64 id id (mapWrg 1 (mapWrg 0 (blocked 16 64 (toLocal id) (toLocal id) \
+        (spreadFragments 4 4 1 4 (toPrivate (mapLcl 0 sumProducts))) 0.0 id))) . fork A (transpose . B)";
+    assert!(refused_of(ScalarType::F16, term, 64).contains("no matrices"));
 }
 
 /// All work-items of a warp are on one side of a condition on what the kernel does not change.
@@ -346,7 +406,13 @@ fn the_text_of_products() {
 }
 
 fn refused(term: &str, k: u64) -> String {
-    let inputs = [("A", array(&[64, k])), ("B", array(&[k, 64]))];
+    refused_of(ScalarType::F32, term, k)
+}
+
+fn refused_of(t: ScalarType, term: &str, k: u64) -> String {
+    let matrix =
+        |n, m| Ty::array(&Size::constant(n), &Ty::array(&Size::constant(m), &Ty::Scalar(t)));
+    let inputs = [("A", matrix(64, k)), ("B", matrix(k, 64))];
     let inputs = inputs.iter().map(|(name, t)| ((*name).to_owned(), t.clone())).collect();
     let context = Context { inputs, variables: None };
     let term = read_term(&Source::new("term", term), &Ty::Unit, &context).expect("a term");

@@ -53,6 +53,12 @@ impl Products {
         (4 / self.operand().bytes().max(1)) as u64
     }
 
+    /// Whether the sums of a block begin at zero, and are added to the others with ordinary additions. Instructions truncate sums,
+    /// which would cost several digits of `f32` in a long reduction. Operands of half precision have no such digits, and sums of integers are exact.
+    pub fn sums_apart(self) -> bool {
+        self == Products::F32
+    }
+
     /// Instructions that add such products to a sum: those of the parts of `f32`.
     pub fn instructions(self) -> u64 {
         if self == Products::F32 { 3 } else { 1 }

@@ -119,7 +119,7 @@ impl When {
                 es.iter().for_each(|e| self.visit_loads(e, f));
             }
             Expr::If(c, a, b) => [c, a, b].into_iter().for_each(|e| self.visit_loads(e, f)),
-            Expr::Splat(e, _) | Expr::Lane(e, _) => self.visit_loads(e, f),
+            Expr::Splat(e, _) | Expr::Lane(e, _) | Expr::Matrices(_, e) => self.visit_loads(e, f),
         }
     }
 

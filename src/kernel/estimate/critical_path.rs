@@ -306,7 +306,7 @@ impl Walk<'_> {
             }
             // Only the guarded side counts: the guard holds in the common case.
             Expr::Guarded(_, a, _) => self.expr(a),
-            Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e),
+            Expr::Splat(e, _) | Expr::Lane(e, _) | Expr::Matrices(_, e) => self.expr(e),
             Expr::Vector(es) => self.all(es),
             Expr::Products(of, es) => {
                 let from = self.all(es);

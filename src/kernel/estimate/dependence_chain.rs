@@ -104,7 +104,7 @@ impl Walk {
             Expr::If(c, a, b) => (self.expr(c).max(self.expr(a)).max(self.expr(b)), 1.0, 1.0),
             // Count the guarded side only: the guard holds in the common case.
             Expr::Guarded(_, a, _) => (self.expr(a), 0.0, 0.0),
-            Expr::Splat(e, _) | Expr::Lane(e, _) => (self.expr(e), 0.0, 0.0),
+            Expr::Splat(e, _) | Expr::Lane(e, _) | Expr::Matrices(_, e) => (self.expr(e), 0.0, 0.0),
             Expr::Vector(es) => (self.all(es), 1.0, 0.0),
             Expr::Products(of, es) => {
                 let (latency, instructions) = of_products(*of);

@@ -628,7 +628,7 @@ impl Walk<'_> {
             }
             // Count the guarded side only: the guard holds in the common case.
             Expr::Guarded(_, a, _) => self.expr(a, count),
-            Expr::Splat(e, _) | Expr::Lane(e, _) => self.expr(e, count),
+            Expr::Splat(e, _) | Expr::Lane(e, _) | Expr::Matrices(_, e) => self.expr(e, count),
             Expr::Products(of, es) => {
                 let held = self.lanes_held();
                 self.ops.push((None, (OpKind::Products(*of), 1, 4), count, held));

@@ -79,6 +79,8 @@ impl Display for Expr {
                 f.write_char('>')
             }
             Expr::Lane(e, k) => write!(f, "{e}.{k}"),
+            Expr::Matrices(false, e) => write!(f, "matrices({e})"),
+            Expr::Matrices(true, e) => write!(f, "turned_matrices({e})"),
             Expr::Products(of, es) => {
                 write!(f, "{}(", of.capability())?;
                 list(f, es)?;

@@ -117,6 +117,10 @@ pub enum Expr {
     /// Products of `f32` have nearly the accuracy of `f32`: each number is multiplied in two parts. Those of others are exact.
     /// Sums of `f32` are truncated.
     Products(Products, Vec<Expr>),
+    /// Four words: of each of four matrices, word `q` of row `g`, which this load of 16 bytes in another work-item gives.
+    /// Work-item `8*m + r` of a warp loads row `r` of matrix `m`. If the flag is set, rows have 8 elements of two bytes, and the matrices are
+    /// transposed first. All work-items of a warp must evaluate it together; the load is from local memory.
+    Matrices(bool, Arc<Expr>),
 }
 
 /// The least and the greatest value of an integer type of at most 32 bits.
@@ -558,6 +562,8 @@ impl Expr {
             },
             Expr::Lane(e, _) => ElemTy::scalar(e.ty().scalar),
             Expr::Products(of, _) => ElemTy { scalar: of.sum(), width: 4 },
+            Expr::Matrices(false, e) => e.ty(),
+            Expr::Matrices(true, _) => ElemTy { scalar: ScalarType::U32, width: 4 },
         }
     }
 
@@ -577,6 +583,7 @@ impl Expr {
             | Expr::Checked(..)
             | Expr::If(..)
             | Expr::Products(..)
+            | Expr::Matrices(..)
             | Expr::Lane(..) => false,
         }
     }
@@ -615,6 +622,7 @@ impl Expr {
             | Expr::If(..)
             | Expr::Guarded(..)
             | Expr::Products(..)
+            | Expr::Matrices(..)
             | Expr::Vector(_) => false,
         }
     }
@@ -733,6 +741,7 @@ impl Expr {
             Expr::Checked(check, es) => Expr::Checked(*check, each(es)),
             Expr::Vector(es) => Expr::Vector(each(es)),
             Expr::Products(of, es) => Expr::Products(*of, each(es)),
+            Expr::Matrices(turned, e) => Expr::Matrices(*turned, one(e)),
             Expr::If(c, a, b) => Expr::If(one(c), one(a), one(b)),
             Expr::Guarded(g, a, b) => {
                 Expr::Guarded(Guard(g.0.iter().map(index).collect()), one(a), one(b))
@@ -766,7 +775,7 @@ impl Expr {
                 a.visit(f);
                 b.visit(f);
             }
-            Expr::Splat(e, _) | Expr::Lane(e, _) => e.visit(f),
+            Expr::Splat(e, _) | Expr::Lane(e, _) | Expr::Matrices(_, e) => e.visit(f),
         }
     }
 }

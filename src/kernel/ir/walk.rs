@@ -83,7 +83,7 @@ pub fn parts(e: &Expr, f: &mut dyn FnMut(&Expr, bool)) {
             f(a, true);
             f(b, true);
         }
-        Expr::Splat(e, _) | Expr::Lane(e, _) => f(e, false),
+        Expr::Splat(e, _) | Expr::Lane(e, _) | Expr::Matrices(_, e) => f(e, false),
     }
 }
 
@@ -109,6 +109,7 @@ pub fn rebuilt(e: &Expr, f: &mut dyn FnMut(&Expr, bool) -> Expr) -> Expr {
         Expr::Checked(check, es) => Expr::Checked(*check, all(es, f)),
         Expr::Vector(es) => Expr::Vector(all(es, f)),
         Expr::Products(of, es) => Expr::Products(*of, all(es, f)),
+        Expr::Matrices(turned, e) => Expr::Matrices(*turned, Arc::new(f(e, false))),
         Expr::If(c, a, b) => {
             let c = Arc::new(f(c, false));
             let a = Arc::new(f(a, true));
@@ -191,7 +192,7 @@ impl Weight {
         let Weight { mut operations, mut heavy, .. } = parts;
         let worth = match e {
             Expr::Lit(_) | Expr::Arg(..) | Expr::Reg(_) | Expr::Index(..) | Expr::Lane(..) => false,
-            Expr::Load(..) | Expr::Products(..) => {
+            Expr::Load(..) | Expr::Products(..) | Expr::Matrices(..) => {
                 heavy = true;
                 true
             }

@@ -153,6 +153,8 @@ fn is_reserved(name: &str) -> bool {
         "inline",
         "int",
         "kernel",
+        "load_matrices",
+        "load_turned_matrices",
         "local",
         "long",
         "main",

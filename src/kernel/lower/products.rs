@@ -17,7 +17,7 @@ use crate::calculus::term::Term;
 use crate::diag::Code;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::with_var_in;
-use crate::kernel::ir::{ElemTy, Expr, Reg, Stmt, WARP};
+use crate::kernel::ir::{ElemTy, Expr, Mem, Stmt, WARP};
 use crate::lang::typed::ScalarOp;
 use std::sync::Arc;
 
@@ -39,6 +39,27 @@ struct Operands<'a> {
     place: Var,
 }
 
+/// Whether this is an element of two bytes, and no word.
+fn is_half(e: &Expr) -> bool {
+    e.ty().scalar.bytes() == 2
+}
+
+/// Returns how many elements the second load is after the first one.
+fn distance(first: &Expr, second: &Expr) -> Option<i64> {
+    match (first, second) {
+        (Expr::Load(m, _, a), Expr::Load(n, _, b)) if m == n => b.sub(a).as_constant(),
+        _ => None,
+    }
+}
+
+/// Binds a word to a register.
+fn bound(word: Expr, me: &mut Lowerer) -> Step<Expr> {
+    match is_half(&word) {
+        true => stop(Code::KernelLimit, "matrix instructions on halves that are no matrices"),
+        false => leaf::bind(&View::Elem(word), me)?.expr(),
+    }
+}
+
 impl Operands<'_> {
     /// Returns the words of row `i` and column `j` at a place.
     fn at(&self, i: &Index, j: &Index, place: &Index) -> Step<[Expr; 2]> {
@@ -51,10 +72,10 @@ impl Operands<'_> {
         }
         let pair = first.snd()?;
         let word = |e: Expr| {
-            let word = if n == 1 { Some(&e) } else { words::whole(&e) };
-            match word {
-                Some(e @ Expr::Load(..)) => Ok(e.clone()),
-                _ => stop(Code::KernelLimit, "matrix instructions on what is not in memory"),
+            let whole = if matches!(e, Expr::Load(..)) { Some(&e) } else { words::whole(&e) };
+            match whole {
+                Some(e) => Ok(e.clone()),
+                None => stop(Code::KernelLimit, "matrix instructions on what is not in memory"),
             }
         };
         Ok([word(pair.fst()?.expr()?)?, word(pair.snd()?.expr()?)?])
@@ -78,17 +99,130 @@ impl Operands<'_> {
         (0..=self.item.hi).all(|item| same(item, false) && same(item, true))
     }
 
-    /// Returns the element of column `j` of another work-item, or of the column that is so many columns further, as `half` says.
-    fn column(&self, j: i64, further: i64, owner: &Index, half: &Index) -> Step<Expr> {
+    /// Returns the columns to which the results of instruction `j` of each row belong, of the columns of a part. Neighbours are loaded together
+    /// as rows of matrices; others are loaded as vectors.
+    fn columns_of(&self, j: i64, columns: i64) -> Step<[i64; 2]> {
+        let [_, first] = self.at(&0.into(), &0.into(), &self.place.clone().into())?;
+        Ok(match self.apart(&first) {
+            Some(1) => [2 * j, 2 * j + 1],
+            _ if is_half(&first) => [2 * j, 2 * j + 1],
+            _ => [j, j + columns / 2],
+        })
+    }
+
+    /// Returns the element of a column of another work-item, or of a second one, as `half` says.
+    fn column(&self, [j, second]: [i64; 2], owner: &Index, half: &Index) -> Step<Expr> {
         let at = |j: i64| self.at(&0.into(), &j.into(), &self.place.clone().into());
-        let ([_, first], [_, second]) = (at(j)?, at(j + further)?);
-        if let (Expr::Load(m, t, i), Expr::Load(n, _, k)) = (&first, &second)
-            && let (true, Some(distance)) = (m == n, k.sub(i).as_constant())
+        let ([_, first], [_, second]) = (at(j)?, at(second)?);
+        if let Some(distance) = distance(&first, &second)
+            && let Expr::Load(m, t, i) = self.of_item(&first, owner)
         {
-            let i = i.substitute(&|v| (v.id == self.item.id).then(|| owner.clone()));
-            return Ok(Expr::Load(*m, *t, i.add(&half.times(distance))));
+            return Ok(Expr::Load(m, t, i.add(&half.times(distance))));
         }
         stop(Code::KernelLimit, "matrix instructions on columns that are not at one distance")
+    }
+
+    /// Returns a load as another work-item does it.
+    fn of_item(&self, e: &Expr, item: &Index) -> Expr {
+        match e {
+            Expr::Load(m, t, at) => {
+                let at = at.substitute(&|v| (v.id == self.item.id).then(|| item.clone()));
+                Expr::Load(*m, *t, at)
+            }
+            e => e.clone(),
+        }
+    }
+
+    /// Returns the index of a load at a place.
+    fn there(&self, at: &Index, place: &Index) -> Index {
+        at.substitute(&|v| (v.id == self.place.id).then(|| place.clone()))
+    }
+
+    /// Returns how far two words of a row lie apart.
+    fn apart(&self, word: &Expr) -> Option<i64> {
+        let Expr::Load(_, _, at) = word else { return None };
+        let place = Index::from(self.place.clone());
+        self.there(at, &place.plus(1)).sub(&self.there(at, &place)).as_constant()
+    }
+
+    /// Returns the load by which work-items of a warp load a row each of four matrices: `word` gives the word that a work-item has in the first
+    /// row of the first matrix, at any place. The matrices are at these places from it.
+    fn matrices(&self, word: &Expr, step: &Index, [place, from]: [Index; 2]) -> Option<Expr> {
+        let (Expr::Load(m @ Mem::Local(_), t, at), Some(apart)) = (word, self.apart(word)) else {
+            return None;
+        };
+        let at = self.there(at, &step.times(TERMS).add(&place)).add(&from);
+        let (turned, at) = match is_half(word) {
+            // A row has an element of each of 8 rows of a product. A word has two.
+            true => (true, at.add(&Index::from(self.item.clone()).rem(8).times(apart / 2))),
+            false => (false, at),
+        };
+        let width = 16 / t.scalar.bytes();
+        let t = ElemTy { width, ..*t };
+        // The words of a row lie in memory one after the other.
+        let fits = (turned || apart == 1) && at.is_multiple_of(i64::try_from(width).unwrap_or(1));
+        fits.then(|| Expr::Matrices(turned, Arc::new(Expr::Load(*m, t, at))))
+    }
+
+    /// Whether 8 work-items of each warp, with these numbers in it, have elements that lie in memory one after the other. What `more` says
+    /// is added to the place of each.
+    fn neighbours(&self, e: &Expr, items: &dyn Fn(i64) -> [i64; 2]) -> bool {
+        let Expr::Load(_, _, at) = e else { return false };
+        let place = |item: i64, most: bool| {
+            let other = |v: &Var| if most { v.hi } else { v.lo };
+            at.eval(&|v| Some(if v.id == self.item.id { item } else { other(v) }))
+        };
+        (0..=self.item.hi).step_by(32).all(|warp| {
+            [false, true].into_iter().all(|most| {
+                let first = place(warp, most);
+                first.is_some()
+                    && (0..8).all(|n| {
+                        let [item, more] = items(n);
+                        place(warp + item, most).map(|at| at + more - n) == first
+                    })
+            })
+        })
+    }
+
+    /// Returns the words of a fragment of rows, loaded together: those of rows `i` and `i + further`.
+    fn rows_together(&self, i: i64, further: i64, step: &Index) -> Step<Option<Expr>> {
+        let at = |i: i64| self.at(&i.into(), &0.into(), &self.place.clone().into());
+        let ([first, _], [second, _]) = (at(i)?, at(i + further)?);
+        let Some(distance) = distance(&first, &second) else { return Ok(None) };
+        let number = Index::from(self.item.clone());
+        let lane = number.rem(WARP);
+        let warp = number.div(WARP).times(WARP);
+        let owner = match is_half(&first) {
+            true if !self.neighbours(&first, &|n| [n * ACROSS, 0]) => return Ok(None),
+            true => warp,
+            false => warp.add(&lane.rem(8).times(ACROSS)),
+        };
+        let place = lane.div(16).times(ACROSS);
+        let from = lane.div(8).rem(2).times(distance);
+        Ok(self.matrices(&self.of_item(&first, &owner), step, [place, from]))
+    }
+
+    /// Returns the words of two fragments of columns, loaded together: of the columns of other work-items.
+    fn columns_together(&self, pairs: [[i64; 2]; 2], step: &Index) -> Step<Option<Expr>> {
+        let number = Index::from(self.item.clone());
+        let lane = number.rem(WARP);
+        let warp = number.div(WARP).times(WARP);
+        let at = |j: i64| self.at(&0.into(), &j.into(), &self.place.clone().into());
+        let ([_, first], [_, second]) = (at(pairs[0][0])?, at(pairs[0][1])?);
+        let Some(half) = distance(&first, &second) else { return Ok(None) };
+        let [owner, second] = match is_half(&first) {
+            true if !self.neighbours(&first, &|n| [n / 2, n % 2 * half]) => return Ok(None),
+            true => [warp, Index::from(0)],
+            false => {
+                let (across, half) = lane.rem(8).div_mod(2);
+                [warp.add(&across), half]
+            }
+        };
+        let of = |pair: [i64; 2]| self.column(pair, &owner, &second);
+        let (first, next) = (of(pairs[0])?, of(pairs[1])?);
+        let Some(distance) = distance(&first, &next) else { return Ok(None) };
+        let place = lane.div(8).rem(2).times(ACROSS);
+        Ok(self.matrices(&first, step, [place, lane.div(16).times(distance)]))
     }
 
     /// Checks that work-items that stand beside each other in a warp have the same rows, those below each other the same columns, and that
@@ -143,25 +277,45 @@ impl Lowerer {
         let (across_there, half) = number.rem(WARP).div(ACROSS).div_mod(2);
         let owner = number.div(WARP).times(WARP).add(&across_there);
         let (down, right) = (rows / 2, columns / 2);
+        let pairs = (0..right).map(|j| of.columns_of(j, columns)).collect::<Step<Vec<_>>>()?;
         let elsewhere =
-            (0..right).map(|j| of.column(j, right, &owner, &half)).collect::<Step<Vec<Expr>>>()?;
+            pairs.iter().map(|j| of.column(*j, &owner, &half)).collect::<Step<Vec<Expr>>>()?;
         let sum = ElemTy::scalar(products.sum());
+        let t = ElemTy { width: 4, ..sum };
+        let apart = products.sums_apart();
         let zero = match sum.scalar.is_float() {
             true => Lit::float(sum.scalar, 0.0),
             false => Lit::int(sum.scalar, 0),
         };
-        let t = ElemTy { width: 4, ..sum };
-        let zero = Expr::Splat(Arc::new(Expr::Lit(zero)), t.width);
         // Parts whose sums would take too many registers beside the results have few sums at a time.
-        let together = if down * right > TOGETHER { (TOGETHER / 2 / down).max(1) } else { right };
+        let together = match apart && down * right > TOGETHER {
+            true => (TOGETHER / 2 / down).max(1),
+            false => right,
+        };
+        // The results of an instruction: two in each of two rows.
+        let result = |i: i64, j: i64, lane: i64| {
+            let column = usize::try_from(j).ok().and_then(|j| pairs.get(j));
+            let column =
+                column.map_or(j, |[first, second]| if lane % 2 == 0 { *first } else { *second });
+            (Index::from(i + lane / 2 * down), Index::from(column))
+        };
+        let before = |(i, j): (Index, Index)| x.at(&i)?.at(&j)?.fst()?.expr();
         let places = |step: &Index| [0, ACROSS].map(|p| step.times(TERMS).add(&across).plus(p));
         let of_rows = |me: &mut Lowerer, step: &Index| {
             let mut out = vec![vec![]; usize::try_from(down).unwrap_or(0)];
+            for (i, row) in (0..).zip(&mut out) {
+                if let Some(all) = of.rows_together(i, down, step)? {
+                    let all = leaf::bind(&View::Elem(all), me)?.expr()?;
+                    row.extend((0..4).map(|k| all.lane(k)));
+                }
+            }
             for place in &places(step) {
                 for half in 0..2 {
                     for (i, row) in (half * down..).zip(&mut out) {
-                        let [a, _] = of.at(&i.into(), &0.into(), place)?;
-                        row.push(leaf::bind(&View::Elem(a), me)?.expr()?);
+                        if row.len() < 4 {
+                            let [a, _] = of.at(&i.into(), &0.into(), place)?;
+                            row.push(bound(a, me)?);
+                        }
                     }
                 }
             }
@@ -173,17 +327,35 @@ impl Lowerer {
             false => vec![],
         };
         let turn = usize::try_from(together).unwrap_or(1);
-        for (first, elsewhere) in (0..).step_by(turn).zip(elsewhere.chunks(turn)) {
-            let count = down * i64::try_from(elsewhere.len()).unwrap_or(0);
-            let sums = (0..count)
-                .map(|_| self.declare(t, Some(zero.clone())))
-                .collect::<Step<Vec<Reg>>>()?;
+        let turns = pairs.chunks(turn).zip(elsewhere.chunks(turn));
+        for (first, (pairs, elsewhere)) in (0..).step_by(turn).zip(turns) {
+            let across = i64::try_from(elsewhere.len()).unwrap_or(1);
+            let mut sums = vec![];
+            for n in 0..down * across {
+                let start = match apart {
+                    true => Expr::Splat(Arc::new(Expr::Lit(zero.clone())), t.width),
+                    false => {
+                        let of = |lane| before(result(n / across, first + n % across, lane));
+                        Expr::vector((0..4).map(of).collect::<Step<Vec<_>>>()?)
+                    }
+                };
+                sums.push(self.declare(t, Some(start))?);
+            }
             let add = |me: &mut Lowerer, step: &Index, rows: &[Vec<Expr>]| {
                 let mut of_columns = vec![vec![]; elsewhere.len()];
+                for (two, pair) in pairs.chunks_exact(2).zip(of_columns.chunks_exact_mut(2)) {
+                    if let Some(all) = of.columns_together([two[0], two[1]], step)? {
+                        let all = leaf::bind(&View::Elem(all), me)?.expr()?;
+                        let of_one = |n: usize| vec![all.lane(2 * n), all.lane(2 * n + 1)];
+                        pair.clone_from_slice(&[of_one(0), of_one(1)]);
+                    }
+                }
                 for place in &places(step) {
                     for (b, column) in elsewhere.iter().zip(&mut of_columns) {
-                        let b = with_var_in(b, of.place.id, place);
-                        column.push(leaf::bind(&View::Elem(b), me)?.expr()?);
+                        if column.len() < 2 {
+                            let b = with_var_in(b, of.place.id, place);
+                            column.push(bound(b, me)?);
+                        }
                     }
                 }
                 let pairs = rows.iter().flat_map(|a| of_columns.iter().map(move |b| (a, b)));
@@ -202,15 +374,18 @@ impl Lowerer {
             for (step, rows) in (0..).zip(&kept) {
                 add(self, &Index::from(step), rows)?;
             }
-            let across = i64::try_from(elsewhere.len()).unwrap_or(1);
             for (n, more) in (0..).zip(&sums) {
                 for lane in 0..4 {
-                    let i = Index::from(n / across + lane / 2 * down);
-                    let j = Index::from(first + n % across + lane % 2 * right);
-                    let before = x.at(&i)?.at(&j)?.fst()?.expr()?;
+                    let (i, j) = result(n / across, first + n % across, lane);
                     let more = Expr::Reg(more.clone()).lane(usize::try_from(lane).unwrap_or(0));
-                    let after = View::Elem(Expr::Op(ScalarOp::Add, sum, vec![before, more]));
-                    self.store(&after, &dest.at(&i)?.at(&j)?, &Shape::Elem(sum))?;
+                    let after = match apart {
+                        true => {
+                            let before = before((i.clone(), j.clone()))?;
+                            Expr::Op(ScalarOp::Add, sum, vec![before, more])
+                        }
+                        false => more,
+                    };
+                    self.store(&View::Elem(after), &dest.at(&i)?.at(&j)?, &Shape::Elem(sum))?;
                 }
             }
         }

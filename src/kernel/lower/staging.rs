@@ -26,8 +26,12 @@ const FRAGMENT: i64 = 8;
 const ROWS: i64 = 4;
 const BANKS: i64 = 32;
 
-/// Widest vector that is copied at once.
+/// Scalars at the end of each line, where lines are columns of a block: with what matrix instructions read of 8 lines in different banks.
+const AFTER_LINE: i64 = 4;
+
+/// Widest vectors that are copied at once, and of elements of two bytes for matrix instructions.
 const WIDEST: i64 = 4;
+const WIDEST_HALVES: i64 = 8;
 
 /// The way in which a block is copied.
 struct Plan {
@@ -40,8 +44,10 @@ struct Plan {
 pub struct Tile {
     rows: i64,
     columns: i64,
-    /// Distance between rows, in elements.
+    /// Distance between rows, in elements, or between columns if those are lines.
     stride: i64,
+    /// Whether columns are lines: elements that neighbour in a column neighbour in memory.
+    lines: bool,
     /// Elements between each [`ROWS`] rows and the next.
     gap: i64,
     /// Shape of an element.
@@ -66,18 +72,24 @@ impl Tile {
 
     /// Number of elements of a block, with what is between rows.
     fn elements(&self) -> i64 {
+        if self.lines {
+            return self.columns.saturating_mul(self.stride);
+        }
         let rows = self.rows.saturating_mul(self.stride);
         rows.saturating_add((self.rows - 1) / ROWS * self.gap)
     }
 
-    /// Place of a row in its block.
-    fn row(&self, i: &Index) -> Index {
-        let start = i.times(self.stride);
+    /// Place of an element in its block.
+    fn at(&self, i: &Index, j: &Index) -> Index {
+        if self.lines {
+            return j.times(self.stride).add(i);
+        }
+        let start = i.times(self.stride).add(j);
         if self.gap == 0 { start } else { start.add(&i.div(ROWS).times(self.gap)) }
     }
 
     fn slots(&self, block: &Index, i: &Index, j: &Index) -> Vec<Slot> {
-        let at = block.times(self.size()).add(&self.row(i)).add(j);
+        let at = block.times(self.size()).add(&self.at(i, j));
         super::view::advance(&self.t, &self.slots, &at.times(self.step))
     }
 
@@ -192,19 +204,45 @@ impl Lowerer {
             }
             _ => None,
         };
-        let (rows, t) = match held {
+        let in_words = match held {
             Some(t) => (rows / words::in_word(t), Shape::Elem(ElemTy::scalar(words::WORD))),
-            None => (rows, t),
+            None => (rows, t.clone()),
         };
-        let plan = self.plan(&source, rows, columns, &t, held)?;
+        let plan = self.plan(&source, in_words.0, columns, &in_words.1, held)?;
+        // Matrices of elements of two bytes can be transposed when they are loaded: rows are copied as they are.
+        let turned = held.is_some_and(|t| t.bytes() == 2) && !plan.down && columns % FRAGMENT == 0;
+        let ((rows, t), held, plan) = match turned {
+            true => ((rows, t.clone()), None, self.plan(&source, rows, columns, &t, None)?),
+            false => (in_words, held, plan),
+        };
+        let plan = Plan {
+            down: plan.down && !turned,
+            width: if plan.down && turned { 1 } else { plan.width },
+        };
+        // Matrix instructions read 4 words of a column at once.
+        let lines = self.kernel.fragments && plan.down && !flat && rows % FRAGMENT == 0;
         let stride = match (self.kernel.fragments, plan.down) {
+            (true, true) if lines => rows + AFTER_LINE,
+            (true, _) if turned => columns + FRAGMENT,
             (true, _) => columns + (FRAGMENT - columns).rem_euclid(BANKS),
             (false, true) => columns + PADDING,
             (false, false) => columns,
         };
         let gap = if self.kernel.fragments && plan.down { FRAGMENT } else { 0 };
         let step = together(&t).map_or(1, |(_, step)| step);
-        Ok(Tile { rows, columns, stride, gap, t, step, flat, held, plan, slots: Rc::new([]) })
+        Ok(Tile {
+            rows,
+            columns,
+            stride,
+            lines,
+            gap,
+            t,
+            step,
+            flat,
+            held,
+            plan,
+            slots: Rc::new([]),
+        })
     }
 
     /// Allocates local memory for this many blocks.
@@ -267,7 +305,7 @@ impl Lowerer {
             return self.store(value, &dest(0)?, &tile.t);
         }
         let whole = leaf::bind(value, self)?.expr()?;
-        if !tile.plan.down {
+        if tile.plan.down == tile.lines {
             let Dest::Mem(mem, _, at) = dest(0)? else {
                 return super::view::stop(crate::diag::Code::Internal, "a tile is memory");
             };
@@ -296,9 +334,13 @@ impl Lowerer {
             Index::from(Var { id, name, lo: 0, hi: (n - 1).max(0) })
         };
         let (i, j) = (at(rows), at(columns));
-        for w in [WIDEST, 2] {
+        let halves = matches!(t, Shape::Elem(e) if e.scalar.bytes() == 2) && self.kernel.fragments;
+        for w in [WIDEST_HALVES, WIDEST, 2] {
             for down in [false, true] {
                 let along = if down { rows } else { columns };
+                if w > WIDEST && !halves {
+                    continue;
+                }
                 if !scalar || along % w != 0 || along < w {
                     continue;
                 }

@@ -64,6 +64,7 @@ enum Key {
     Splat(usize),
     Vector,
     Products(Products),
+    Matrices(bool),
     Lane(usize),
 }
 
@@ -250,6 +251,7 @@ impl Finder {
             Expr::Splat(_, w) => Key::Splat(*w),
             Expr::Vector(_) => Key::Vector,
             Expr::Products(of, _) => Key::Products(*of),
+            Expr::Matrices(turned, _) => Key::Matrices(*turned),
             Expr::Lane(_, k) => Key::Lane(*k),
         };
         let next = &mut self.next;

@@ -176,6 +176,7 @@ impl Cx {
             Expr::If(c, a, b) => Expr::If(go(c), go(a), go(b)),
             Expr::Splat(e, w) => Expr::Splat(go(e), *w),
             Expr::Lane(e, k) => self.expr(e).lane(*k),
+            Expr::Matrices(turned, e) => Expr::Matrices(*turned, go(e)),
             Expr::Guarded(g, a, b) => match self.facts.decide(g) {
                 Some(true) => self.expr(a),
                 Some(false) => self.expr(b),

@@ -73,7 +73,9 @@ fn keeps(body: &Block) -> bool {
     for s in body {
         s.visit(&mut |s| {
             simple &= matches!(s, Stmt::Decl(..) | Stmt::Set(..) | Stmt::If(..) | Stmt::Branch(..));
-            s.exprs(&mut |e| e.visit(&mut |e| simple &= !matches!(e, Expr::Products(..))));
+            s.exprs(&mut |e| {
+                e.visit(&mut |e| simple &= !matches!(e, Expr::Products(..) | Expr::Matrices(..)))
+            });
         });
     }
     let declared = declared(body);
@@ -123,7 +125,9 @@ fn ahead(body: &Block, var: &Var, written: &FxHashSet<Mem>) -> Option<FxHashSet<
 fn to_sides(body: &mut Block) {
     let plain = |e: &Expr| {
         let mut plain = !e.has_check();
-        e.visit(&mut |e| plain &= !matches!(e, Expr::Load(..) | Expr::Products(..)));
+        e.visit(&mut |e| {
+            plain &= !matches!(e, Expr::Load(..) | Expr::Products(..) | Expr::Matrices(..))
+        });
         plain
     };
     sides::in_block(body, &plain, &|_| true, &|_| true);

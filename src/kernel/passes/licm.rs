@@ -164,6 +164,7 @@ impl Mover<'_> {
             | Expr::Splat(..)
             | Expr::Vector(_)
             | Expr::Products(..)
+            | Expr::Matrices(..)
             | Expr::Lane(..) => true,
         };
         let mut weight = Weight::default();

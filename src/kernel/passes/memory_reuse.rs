@@ -229,5 +229,6 @@ fn expr(e: &Expr, to: To<'_>) -> Expr {
         }
         Expr::Splat(e, w) => Expr::Splat(go(e), *w),
         Expr::Lane(e, k) => Expr::Lane(go(e), *k),
+        Expr::Matrices(turned, e) => Expr::Matrices(*turned, go(e)),
     }
 }

@@ -50,7 +50,7 @@ fn move_to_sides(k: &mut Kernel, pays: &dyn Fn(&Stmt) -> bool, choice: &dyn Fn(&
         e.visit(&mut |e| {
             free &= match e {
                 Expr::Load(m, ..) => matches!(m, Mem::Global(_)) && !stored.contains(m),
-                Expr::Products(..) => false,
+                Expr::Products(..) | Expr::Matrices(..) => false,
                 _ => true,
             };
         });

@@ -746,7 +746,8 @@ impl Machine {
             | Expr::Index(..)
             | Expr::If(..)
             | Expr::Checked(..)
-            | Expr::Products(..) => {
+            | Expr::Products(..)
+            | Expr::Matrices(..) => {
                 panic!("not made here")
             }
         }

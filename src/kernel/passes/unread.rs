@@ -133,7 +133,7 @@ fn collect_expr(e: &Expr, when: &[Index], out: &mut Reads) {
             es.iter().for_each(|e| collect_expr(e, when, out));
         }
         Expr::If(c, yes, no) => [c, yes, no].into_iter().for_each(|e| collect_expr(e, when, out)),
-        Expr::Splat(e, _) | Expr::Lane(e, _) => collect_expr(e, when, out),
+        Expr::Splat(e, _) | Expr::Lane(e, _) | Expr::Matrices(_, e) => collect_expr(e, when, out),
         Expr::Index(i, _) | Expr::Load(_, _, i) => {
             i.visit_data(&mut |e| collect_expr(e, when, out));
         }

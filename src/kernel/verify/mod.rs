@@ -206,9 +206,18 @@ impl Cx<'_> {
                 self.data(i)?;
                 self.access(*m, t.width, i)
             }
-            Expr::Products(..) if self.parted => {
+            Expr::Products(..) | Expr::Matrices(..) if self.parted => {
                 self.fail("matrix instructions that some work-items of a warp may not reach")
             }
+            Expr::Matrices(_, e) => match &**e {
+                Expr::Load(Mem::Local(_), t, i)
+                    if t.width * t.scalar.bytes() == 16
+                        && i.is_multiple_of(i64::try_from(t.width).unwrap_or(1)) =>
+                {
+                    self.expr(e)
+                }
+                _ => self.fail("matrices that are not in local memory"),
+            },
             Expr::Op(_, _, es)
             | Expr::Checked(_, es)
             | Expr::Vector(es)

@@ -246,6 +246,12 @@ impl Printer<'_> {
                 let lanes: Vec<String> = es.iter().map(|e| self.lane_value(e)).collect();
                 primary(format!("(({})({}))", c_type(e.ty()), lanes.join(", ")))
             }
+            Expr::Matrices(turned, e) => {
+                self.needed.matrices.set(true);
+                let loaded = products::matrices(*turned, &self.expr(e).0);
+                let is_float = e.ty().scalar.is_float();
+                primary(if is_float { format!("as_float4({loaded})") } else { loaded })
+            }
             Expr::Products(of, es) => {
                 self.needed.products.borrow_mut().insert(*of);
                 self.call(products::function(*of), es)

@@ -17,6 +17,27 @@ pub fn function(of: Products) -> &'static str {
     }
 }
 
+/// The call that gives the matrices of a load: see [`Expr::Matrices`](crate::kernel::ir::Expr::Matrices).
+pub fn matrices(turned: bool, load: &str) -> String {
+    format!("load_{}matrices(&{load})", if turned { "turned_" } else { "" })
+}
+
+/// A function of [`matrices`]: its name, and what the instruction does besides.
+macro_rules! load {
+    ($name:literal, $turned:literal) => {
+        concat!(
+            "\nuint4 ", $name, "(const local void *row) {\n    uint x[4];\n",
+            "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x4", $turned, ".shared.b16 {%0, %1, %2, %3}, [%4];\"\n",
+            "        : \"=r\"(x[0]), \"=r\"(x[1]), \"=r\"(x[2]), \"=r\"(x[3]) : \"r\"((uint)(size_t)row) : \"memory\");\n",
+            "    return (uint4)(x[0], x[1], x[2], x[3]);\n}\n",
+        )
+    };
+}
+
+/// The functions of [`matrices`].
+pub const MATRICES: [&str; 2] =
+    [load!("load_matrices", ""), load!("load_turned_matrices", ".trans")];
+
 /// The function: see [`Expr::Products`](crate::kernel::ir::Expr::Products).
 pub fn definition(of: Products) -> &'static str {
     match of {

@@ -1,4 +1,5 @@
-//! Finds out whether a device has the matrix instructions of [`products`], by a kernel that multiplies two small matrices.
+//! Finds out whether a device has the matrix instructions of [`products`], and the loads of their operands, by a kernel that multiplies
+//! two small matrices.
 
 use super::Runtime;
 use crate::calculus::op::products::Products;
@@ -65,7 +66,7 @@ fn probe(of: Products) -> HostPlan {
     let (n, values, middle) = (of.in_word(), values(of), values(of) / 2);
     HostPlan {
         source: format!(
-            "{}
+            "{}{}
 int element(int i, int j) {{
     return (i * 2909 + j * 1301) % {values} - {middle};
 }}
@@ -78,7 +79,12 @@ kernel __attribute__((reqd_work_group_size({ITEMS}, 1, 1)))
 void probe(global {sum}* restrict out) {{
     const int warp = get_local_id(0) / 32, g = get_local_id(0) % 32 / 4, q = get_local_id(0) % 4;
     const int j = q * {n}, k = (q + 4) * {n};
-    const {operand}4 a = ({operand}4)(word(g, j), word(g + 8, j), word(g, k), word(g + 8, k));
+    // Work-item 8*m + r loads row r of matrix m.
+    local {operand}4 rows[{ITEMS}];
+    const int row = get_local_id(0) % 16, at = get_local_id(0) % 32 / 16 * 4 * {n};
+    rows[get_local_id(0)] = ({operand}4)(word(row, at), word(row, at + {n}), word(row, at + 2 * {n}), word(row, at + 3 * {n}));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const {operand}4 a = as_{operand}4({});
     const {operand}2 b = ({operand}2)(word(g + warp, j), word(g + warp, k));
     const {sum}4 c = {}(({sum}4)(1), a, b);
     global {sum}* here = out + 128 * warp + 8 * g + 2 * q;
@@ -88,7 +94,9 @@ void probe(global {sum}* restrict out) {{
     here[65] = c.s3;
 }}
 ",
+            products::MATRICES.concat(),
             products::definition(of),
+            products::matrices(false, "rows[get_local_id(0)]"),
             products::function(of)
         ),
         options: "-cl-std=CL1.2".into(),
