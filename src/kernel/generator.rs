@@ -4,13 +4,14 @@
 //! kept. A kernel is found again whatever the numbers of its buffers are.
 
 use crate::calculus::nesting::check_nesting;
-use crate::calculus::size::SizeEnv;
+use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic};
 use crate::kernel::ir::walk::{Fresh, statements};
 use crate::kernel::ir::{Kernel, Mem, Program};
 use crate::kernel::lower::{self, Record, Step, Stop};
 use crate::kernel::options::Options;
+use crate::kernel::passes::together;
 use crate::kernel::{passes, verify};
 use indexmap::IndexSet;
 use rustc_hash::FxHashMap;
@@ -160,10 +161,47 @@ impl Generator<'_> {
         match generated(term, env, self.options, false) {
             Ok((program, host, _)) => {
                 let statements = program.kernels.iter().map(|k| statements(&k.body)).sum();
-                (statements, self.finished(program, host))
+                let made = self.finished(program, host).and_then(|p| self.with_teams(p, env));
+                (statements, made)
             }
             Err(d) => (0, Err(d)),
         }
+    }
+
+    /// Gives the loops of the host to teams as the values of [`Sym::of_loop`] say.
+    fn with_teams(&self, mut program: Program, env: &SizeEnv) -> Result<Program, Box<Diagnostic>> {
+        for number in 0..together::loops(&program).len() {
+            let Some(groups) = env.get(&Sym::of_loop(number)) else { continue };
+            let most = usize::try_from(*groups).unwrap_or(usize::MAX);
+            if !together::run(&mut program, number, most, &self.options.device) {
+                let text = format!("no {groups} resident work-groups can run loop {number} of the host");
+                return Err(Box::new(Diagnostic::error(Code::KernelLimit, text)));
+            }
+        }
+        verify::teams(&program, &self.options.device)?;
+        Ok(program)
+    }
+
+    /// Returns the other ways to run the loops of the host of a program: for each loop, in order, the program with that loop run by a
+    /// team, and the most work-groups that the team was allowed.
+    pub fn by_teams(&self, program: &Program) -> Vec<Vec<(u64, Program)>> {
+        let device = &self.options.device;
+        let numbers = 0..together::loops(program).len();
+        let of = |number: usize, most: usize| {
+            let mut other = program.clone();
+            let done = together::run(&mut other, number, most, device)
+                && verify::teams(&other, device).is_ok();
+            done.then_some((most as u64, other))
+        };
+        let choices = [1, device.resident_groups];
+        numbers
+            .map(|number| {
+                let mut made: Vec<_> =
+                    choices.iter().filter(|n| **n > 0).filter_map(|n| of(number, *n)).collect();
+                made.dedup_by(|a, b| a.1 == b.1);
+                made
+            })
+            .collect()
     }
 
     fn finished(&self, mut program: Program, mut host: Fresh) -> Result<Program, Box<Diagnostic>> {

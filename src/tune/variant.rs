@@ -9,6 +9,7 @@ use crate::calculus::text::can_be_read;
 use crate::device::cost_model::CostModel;
 use crate::diag::{self, Code, Diagnostic, on_all_cores};
 use crate::extract::{Alone, Candidate, Joiner, StageValues};
+use crate::kernel::profile::Unit;
 use crate::kernel::{self, Generator, Options, Prediction};
 use crate::opencl;
 use crate::opencl::plan::HostPlan;
@@ -36,13 +37,13 @@ pub struct Variant {
     pub hash: String,
     /// Time the cost model predicts, in microseconds.
     pub predicted_us: f64,
-    /// Its kernels in order, as the cost model sees them.
+    /// What its launches run, in order, as the cost model sees it.
     pub kernels: Vec<Kernel>,
     /// The resource that bounds the kernels by the model, in a word or two.
     pub bound: String,
 }
 
-/// A kernel of a variant, as the cost model sees it.
+/// What one launch of a variant runs, as the cost model sees it: a kernel, or a loop of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
     /// The same number for kernels with the same features and the same number of launches, in whatever variant.
@@ -55,9 +56,14 @@ pub struct Kernel {
 fn predicted(program: &kernel::ir::Program, model: &CostModel) -> (Prediction, Vec<Kernel>) {
     let profile = kernel::profile::profile(program);
     let prediction = kernel::estimate(&profile, model);
-    let features = profile.kernels.iter().zip(&profile.launches).map(|(k, launches)| {
+    let features = profile.units.iter().map(|unit| {
         let mut hasher = DefaultHasher::new();
-        (k.fingerprint(), launches.to_bits()).hash(&mut hasher);
+        for k in unit.kernels() {
+            (profile.kernels[*k].fingerprint(), profile.launches[*k].to_bits()).hash(&mut hasher);
+        }
+        if let Unit::Loop(team, _) = unit {
+            team.hash(&mut hasher);
+        }
         hasher.finish()
     });
     let of = |(features, us): (u64, &f64)| Kernel { features, us: *us };
@@ -527,10 +533,12 @@ impl<'a> Pool<'a> {
             let lower = |i: &usize| {
                 let c = &candidates[*i];
                 let (statements, made) = generator.lower_counted(&c.term, &c.env);
-                (
-                    statements,
-                    made.and_then(|p| Variant::of(&p, &c.term, &c.env, &c.skeleton, model)),
-                )
+                let made = made.and_then(|p| {
+                    let own = Variant::of(&p, &c.term, &c.env, &c.skeleton, model)?;
+                    let others = by_teams(&p, &own, generator, model);
+                    Ok((own, others))
+                });
+                (statements, made)
             };
             let made = on_all_cores(share, lower);
             for (i, (statements, made)) in share.iter().zip(made) {
@@ -540,16 +548,18 @@ impl<'a> Pool<'a> {
                     continue;
                 }
                 self.written += statements;
-                let known = made.as_ref().ok().map(|v| v.kernels.clone());
+                let known = made.as_ref().ok().map(|(v, _)| v.kernels.clone());
                 let times =
                     |kernels: &Vec<Kernel>| kernels.iter().map(|k| k.us).collect::<Vec<_>>();
                 let kernels_us = known.as_ref().map(times);
                 self.joiner.add(&candidates[*i], kernels_us.as_deref(), self.dims);
                 self.made.push((*i, known));
                 match made {
-                    Ok(v) if self.plans.insert(v.hash.clone()) => {
-                        let compact = Some(candidates[*i].compact.clone());
-                        out.push((*i, Variant { compact, ..v }));
+                    Ok((v, others)) if self.plans.insert(v.hash.clone()) => {
+                        for v in others.into_iter().filter(|v| self.plans.insert(v.hash.clone())).chain([v]) {
+                            let compact = Some(candidates[*i].compact.clone());
+                            out.push((*i, Variant { compact, ..v }));
+                        }
                     }
                     Ok(_) => self.duplicates += 1,
                     Err(d) => {
@@ -564,6 +574,43 @@ impl<'a> Pool<'a> {
         self.spent += begun.elapsed();
         out
     }
+}
+
+/// Returns the variants in which resident work-groups run loops of the host: the best by the model, and with each number of groups
+/// the one in which all loops that can be are run so. Those that are predicted to be much slower than the host's loop are left out.
+fn by_teams(
+    program: &kernel::ir::Program,
+    own: &Variant,
+    generator: &Generator<'_>,
+    model: &CostModel,
+) -> Vec<Variant> {
+    let of_loops = generator.by_teams(program);
+    let us = |p| predicted(p, model).0.us;
+    let mut choices: BTreeMap<u64, Vec<(Sym, u64)>> = BTreeMap::new();
+    for (number, ways) in of_loops.iter().enumerate() {
+        let sym = Sym::of_loop(number);
+        let mut best = (own.predicted_us, None);
+        for (groups, p) in ways {
+            let us = us(p);
+            if us > SLOW * own.predicted_us {
+                continue;
+            }
+            choices.entry(*groups).or_default().push((sym.clone(), *groups));
+            if us < best.0 {
+                best = (us, Some(*groups));
+            }
+        }
+        // The best of each loop, under a number of groups that no team has.
+        choices.entry(0).or_default().extend(best.1.map(|groups| (sym, groups)));
+    }
+    let mut choices: Vec<_> = choices.into_values().filter(|c| !c.is_empty()).collect();
+    choices.dedup();
+    let made = choices.into_iter().filter_map(|choice| {
+        let mut env = own.env.clone();
+        env.extend(choice);
+        Variant::new(&own.term, &env, &own.skeleton, generator, model).ok()
+    });
+    made.collect()
 }
 
 /// Returns the least predicted time, in microseconds.

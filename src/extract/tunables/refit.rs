@@ -20,8 +20,13 @@ pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -
     for s in &uses.symbols {
         env.insert(s.clone(), *tunables.get(&s.to_string()).filter(|v| **v > 0)?);
     }
+    let of_loops = (0..).map(Sym::of_loop).map(|s| (tunables.get(&s.to_string()).copied(), s));
+    env.extend(of_loops.take(MOST_LOOPS).filter_map(|(value, s)| Some((s, value?))));
     uses.finished(env)
 }
+
+/// Number of loops of the host that teams may run.
+const MOST_LOOPS: usize = 16;
 
 /// As [`assigned`], for other dimensions than those that the tunables in `from` were chosen for. Tiles,
 /// widths and short runs stay as they are; a tile that cut its dimension into a number of chunks cuts the new
@@ -61,6 +66,7 @@ pub fn refitted(term: &Term, from: &SizeEnv, dims: &SizeEnv) -> Option<SizeEnv> 
         };
         env.insert(s.clone(), fits.then_some(value)?);
     }
+    env.extend(from.iter().filter(|(s, _)| s.is_of_loop()).map(|(s, n)| (s.clone(), *n)));
     uses.finished(env)
 }
 

@@ -89,6 +89,11 @@ impl<'a> Checks<'a> {
         }
     }
 
+    /// Forgets what registers hold: those of another kernel follow.
+    pub(super) fn forget_registers(&self) {
+        self.held.borrow_mut().clear();
+    }
+
     /// Records that an index is used for this array.
     pub(super) fn note(&self, index: &Expr, array: &str) {
         let number = match index {
