@@ -8,7 +8,7 @@ use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic};
 use crate::kernel::ir::walk::{Fresh, statements};
-use crate::kernel::ir::{Kernel, Mem, Program};
+use crate::kernel::ir::{Kernel, Mem, Program, Team};
 use crate::kernel::lower::{self, Record, Step, Stop};
 use crate::kernel::options::Options;
 use crate::kernel::passes::together;
@@ -169,8 +169,12 @@ impl Generator<'_> {
     }
 
     /// Gives the loops of the host to teams as the values of [`Sym::of_loop`] say.
-    fn with_teams(&self, mut program: Program, env: &SizeEnv) -> Result<Program, Box<Diagnostic>> {
-        for number in 0..together::loops(&program).len() {
+    ///
+    /// # Errors
+    /// [`Code::KernelLimit`] if a team cannot run its loop.
+    pub fn with_teams(&self, mut program: Program, env: &SizeEnv) -> Result<Program, Box<Diagnostic>> {
+        // Backwards: the numbers of the loops before stay.
+        for number in (0..together::loops(&program).len()).rev() {
             let Some(groups) = env.get(&Sym::of_loop(number)) else { continue };
             let most = usize::try_from(*groups).unwrap_or(usize::MAX);
             if !together::run(&mut program, number, most, &self.options.device) {
@@ -182,26 +186,20 @@ impl Generator<'_> {
         Ok(program)
     }
 
-    /// Returns the other ways to run the loops of the host of a program: for each loop, in order, the program with that loop run by a
-    /// team, and the most work-groups that the team was allowed.
-    pub fn by_teams(&self, program: &Program) -> Vec<Vec<(u64, Program)>> {
+    /// Returns the teams that may run the loops of the host of a program: for each loop, in order, the values of its symbol.
+    pub fn teams(&self, program: &Program) -> Vec<Vec<u64>> {
         let device = &self.options.device;
-        let numbers = 0..together::loops(program).len();
-        let of = |number: usize, most: usize| {
-            let mut other = program.clone();
-            let done = together::run(&mut other, number, most, device)
-                && verify::teams(&other, device).is_ok();
-            done.then_some((most as u64, other))
+        let of_loop = |steps| {
+            let mut out: Vec<(u64, Team)> = vec![];
+            for most in [1, device.resident_groups] {
+                let team = together::team(program, &steps, most, device);
+                if let Some(team) = team.filter(|team| out.iter().all(|(_, other)| other != team)) {
+                    out.push((most as u64, team));
+                }
+            }
+            out.into_iter().map(|(most, _)| most).collect()
         };
-        let choices = [1, device.resident_groups];
-        numbers
-            .map(|number| {
-                let mut made: Vec<_> =
-                    choices.iter().filter(|n| **n > 0).filter_map(|n| of(number, *n)).collect();
-                made.dedup_by(|a, b| a.1 == b.1);
-                made
-            })
-            .collect()
+        together::loops(program).into_iter().map(of_loop).collect()
     }
 
     fn finished(&self, mut program: Program, mut host: Fresh) -> Result<Program, Box<Diagnostic>> {

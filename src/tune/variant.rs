@@ -9,7 +9,7 @@ use crate::calculus::text::can_be_read;
 use crate::device::cost_model::CostModel;
 use crate::diag::{self, Code, Diagnostic, on_all_cores};
 use crate::extract::{Alone, Candidate, Joiner, StageValues};
-use crate::kernel::profile::Unit;
+use crate::kernel::profile::{Profile, Unit, profile, units};
 use crate::kernel::{self, Generator, Options, Prediction};
 use crate::opencl;
 use crate::opencl::plan::HostPlan;
@@ -52,10 +52,9 @@ pub struct Kernel {
     pub us: f64,
 }
 
-/// Predicts the time of a program, and of each of its kernels.
-fn predicted(program: &kernel::ir::Program, model: &CostModel) -> (Prediction, Vec<Kernel>) {
-    let profile = kernel::profile::profile(program);
-    let prediction = kernel::estimate(&profile, model);
+/// Predicts the time of a program with these features, and of each of its kernels.
+fn predicted(profile: &Profile, model: &CostModel) -> (Prediction, Vec<Kernel>) {
+    let prediction = kernel::estimate(profile, model);
     let features = profile.units.iter().map(|unit| {
         let mut hasher = DefaultHasher::new();
         for k in unit.kernels() {
@@ -83,12 +82,14 @@ impl Variant {
         generator: &Generator<'_>,
         model: &CostModel,
     ) -> Result<Variant, Box<Diagnostic>> {
-        Variant::of(&generator.lower(term, env)?, term, env, skeleton, model)
+        let program = generator.lower(term, env)?;
+        Variant::of(&program, &profile(&program), term, env, skeleton, model)
     }
 
     /// Predicts the time of the kernels of a term.
     fn of(
         program: &kernel::ir::Program,
+        profile: &Profile,
         term: &Term,
         env: &SizeEnv,
         skeleton: &str,
@@ -99,7 +100,7 @@ impl Variant {
             let text = "the term is nested too deeply to be read back from a plan";
             return Err(Box::new(Diagnostic::error(Code::KernelLimit, text)));
         }
-        let (prediction, kernels) = predicted(program, model);
+        let (prediction, kernels) = predicted(profile, model);
         let plan = opencl::print::print(program);
         Ok(Variant {
             term: term.clone(),
@@ -117,6 +118,11 @@ impl Variant {
     /// Returns the features of the kernel that takes longest by the model; `None` without kernels.
     pub fn longest(&self) -> Option<u64> {
         self.kernels.iter().max_by(|a, b| a.us.total_cmp(&b.us)).map(|k| k.features)
+    }
+
+    /// Returns the skeleton of the term, whoever runs its loops.
+    pub fn skeleton_of_term(&self) -> &str {
+        self.skeleton.split(OF_TEAMS).next().unwrap_or_default()
     }
 
     /// Returns the value of each tunable.
@@ -406,7 +412,7 @@ impl<'a> Pool<'a> {
                 }
                 let made = on_all_cores(share, |a| {
                     let (statements, made) = generator.lower_counted(&a.term, &a.env);
-                    (statements, made.ok().map(|program| predicted(&program, model).1))
+                    (statements, made.ok().map(|program| predicted(&profile(&program), model).1))
                 });
                 for (alone, (statements, kernels)) in share.iter().zip(made) {
                     written += statements;
@@ -534,8 +540,9 @@ impl<'a> Pool<'a> {
                 let c = &candidates[*i];
                 let (statements, made) = generator.lower_counted(&c.term, &c.env);
                 let made = made.and_then(|p| {
-                    let own = Variant::of(&p, &c.term, &c.env, &c.skeleton, model)?;
-                    let others = by_teams(&p, &own, generator, model);
+                    let mut profile = profile(&p);
+                    let own = Variant::of(&p, &profile, &c.term, &c.env, &c.skeleton, model)?;
+                    let others = by_teams(&p, &mut profile, &own, generator, model);
                     Ok((own, others))
                 });
                 (statements, made)
@@ -576,39 +583,46 @@ impl<'a> Pool<'a> {
     }
 }
 
+/// Between the skeleton of a term and the numbers of work-groups that run its loops of the host.
+const OF_TEAMS: &str = " @ ";
+
 /// Returns the variants in which resident work-groups run loops of the host: the best by the model, and with each number of groups
 /// the one in which all loops that can be are run so. Those that are predicted to be much slower than the host's loop are left out.
 fn by_teams(
     program: &kernel::ir::Program,
+    profile: &mut Profile,
     own: &Variant,
     generator: &Generator<'_>,
     model: &CostModel,
 ) -> Vec<Variant> {
-    let of_loops = generator.by_teams(program);
-    let us = |p| predicted(p, model).0.us;
-    let mut choices: BTreeMap<u64, Vec<(Sym, u64)>> = BTreeMap::new();
-    for (number, ways) in of_loops.iter().enumerate() {
-        let sym = Sym::of_loop(number);
+    let mut choices: BTreeMap<u64, SizeEnv> = BTreeMap::new();
+    for (number, ways) in generator.teams(program).iter().enumerate() {
         let mut best = (own.predicted_us, None);
-        for (groups, p) in ways {
-            let us = us(p);
-            if us > SLOW * own.predicted_us {
-                continue;
+        for groups in ways {
+            let choice = SizeEnv::from_iter([(Sym::of_loop(number), *groups)]);
+            let Ok(other) = generator.with_teams(program.clone(), &choice) else { continue };
+            profile.units = units(&other);
+            let us = kernel::estimate(profile, model).us;
+            if us < SLOW * own.predicted_us {
+                choices.entry(*groups).or_default().extend(choice);
             }
-            choices.entry(*groups).or_default().push((sym.clone(), *groups));
             if us < best.0 {
                 best = (us, Some(*groups));
             }
         }
         // The best of each loop, under a number of groups that no team has.
-        choices.entry(0).or_default().extend(best.1.map(|groups| (sym, groups)));
+        choices.entry(0).or_default().extend(best.1.map(|groups| (Sym::of_loop(number), groups)));
     }
     let mut choices: Vec<_> = choices.into_values().filter(|c| !c.is_empty()).collect();
     choices.dedup();
     let made = choices.into_iter().filter_map(|choice| {
+        let other = generator.with_teams(program.clone(), &choice).ok()?;
+        profile.units = units(&other);
+        let groups: Vec<String> = choice.values().map(ToString::to_string).collect();
+        let skeleton = format!("{}{OF_TEAMS}{}", own.skeleton, groups.join(","));
         let mut env = own.env.clone();
         env.extend(choice);
-        Variant::new(&own.term, &env, &own.skeleton, generator, model).ok()
+        Variant::of(&other, profile, &own.term, &env, &skeleton, model).ok()
     });
     made.collect()
 }

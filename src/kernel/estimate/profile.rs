@@ -313,16 +313,21 @@ pub fn profile(program: &Program) -> Profile {
         .filter(|b| b.role != BufferRole::Temp)
         .map(|b| real(b.array.len) * real(b.array.scalar.bytes()))
         .sum();
+    Profile {
+        kernels: program.kernels.iter().map(|k| kernel(program, k)).collect(),
+        launches: program.launches(UNKNOWN),
+        units: units(program),
+        bytes,
+    }
+}
+
+/// Returns what each launch of a program runs.
+pub fn units(program: &Program) -> Vec<Unit> {
     let unit = |launched| match launched {
         Launched::Kernel(k) => Unit::Kernel(k),
         Launched::Loop(team, steps) => Unit::Loop(team, program.phases(steps).collect()),
     };
-    Profile {
-        kernels: program.kernels.iter().map(|k| kernel(program, k)).collect(),
-        launches: program.launches(UNKNOWN),
-        units: program.launched().into_iter().map(unit).collect(),
-        bytes,
-    }
+    program.launched().into_iter().map(unit).collect()
 }
 
 fn kernel(program: &Program, k: &Kernel) -> KernelProfile {

@@ -18,6 +18,8 @@ use std::ops::Range;
 
 /// Fewest work-items of a group of several.
 const LEAST: usize = 128;
+/// Work-items of a kernel with barriers from which on the only group has no more.
+const WIDE: usize = 256;
 /// Most work-items of the only group on a device that does not run neighbouring work-items together.
 const SERIAL: usize = 64;
 
@@ -55,6 +57,8 @@ pub fn team(p: &Program, steps: &Range<usize>, most: usize, device: &DeviceLimit
     let limit = device.max_work_group_size.min(device.max_item_sizes[0]);
     let wanted = match (most, device.access_bytes > 0) {
         (1, false) => apart.min(SERIAL),
+        // Work-items that are too many for a kernel with barriers take part in all of its barriers.
+        (1, true) if largest >= WIDE => largest,
         (1, true) => apart.next_multiple_of(32).min(limit),
         _ => apart.div_ceil(most).next_multiple_of(32).clamp(LEAST.min(limit), limit),
     };
