@@ -172,13 +172,18 @@ impl Generator<'_> {
     ///
     /// # Errors
     /// [`Code::KernelLimit`] if a team cannot run its loop.
-    pub fn with_teams(&self, mut program: Program, env: &SizeEnv) -> Result<Program, Box<Diagnostic>> {
+    pub fn with_teams(
+        &self,
+        mut program: Program,
+        env: &SizeEnv,
+    ) -> Result<Program, Box<Diagnostic>> {
         // Backwards: the numbers of the loops before stay.
         for number in (0..together::loops(&program).len()).rev() {
             let Some(groups) = env.get(&Sym::of_loop(number)) else { continue };
             let most = usize::try_from(*groups).unwrap_or(usize::MAX);
             if !together::run(&mut program, number, most, &self.options.device) {
-                let text = format!("no {groups} resident work-groups can run loop {number} of the host");
+                let text =
+                    format!("no {groups} resident work-groups can run loop {number} of the host");
                 return Err(Box::new(Diagnostic::error(Code::KernelLimit, text)));
             }
         }

@@ -376,7 +376,8 @@ fn kernel(
         }
     }
     if !made.after.is_empty() {
-        params.add(format!("volatile global int* {}", checks::FAULTS), own_buffers(program).faults());
+        params
+            .add(format!("volatile global int* {}", checks::FAULTS), own_buffers(program).faults());
     }
     if control::runs_ahead(program) && control::is_checked(program, k) {
         let name = p.unused(control::GOES_ON);

@@ -563,7 +563,11 @@ impl<'a> Pool<'a> {
                 self.made.push((*i, known));
                 match made {
                     Ok((v, others)) if self.plans.insert(v.hash.clone()) => {
-                        for v in others.into_iter().filter(|v| self.plans.insert(v.hash.clone())).chain([v]) {
+                        for v in others
+                            .into_iter()
+                            .filter(|v| self.plans.insert(v.hash.clone()))
+                            .chain([v])
+                        {
                             let compact = Some(candidates[*i].compact.clone());
                             out.push((*i, Variant { compact, ..v }));
                         }

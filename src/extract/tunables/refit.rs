@@ -118,6 +118,16 @@ mod tests {
     }
 
     #[test]
+    fn work_groups_of_loops_of_the_host_stay() {
+        let tunables = [("n.t0".to_owned(), 256), (Sym::of_loop(1).to_string(), 132)].into();
+        let env = assigned(&term(SUM), &dims(1000), &tunables).expect("an assignment");
+        assert_eq!(env.get(&Sym::of_loop(1)), Some(&132));
+        assert_eq!(env.get(&Sym::of_loop(0)), None);
+        let other = refitted(&term(SUM), &env, &dims(2000)).expect("an assignment");
+        assert_eq!(other.get(&Sym::of_loop(1)), Some(&132));
+    }
+
+    #[test]
     fn sizes_are_rounded_up_in_sizes_that_are_rounded_up() {
         let sum = "mapGlb 0 (reduceSeq (vectorize n.v (+)) (splat n.v . 0.0)) . split (n^/n.v).t0
             . padTo (n^/n.v)^ (splat n.v . 0.0) . asVector n.v . padTo n^ 0.0 . xs";

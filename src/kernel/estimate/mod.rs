@@ -122,7 +122,12 @@ mod tests {
     }
 
     fn bound(k: KernelProfile) -> String {
-        let profile = Profile { kernels: vec![k], launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 };
+        let profile = Profile {
+            kernels: vec![k],
+            launches: vec![1.0],
+            units: vec![Unit::Kernel(0)],
+            bytes: 0.0,
+        };
         estimate(&profile, &model("generic-gpu")).bound
     }
 
@@ -178,7 +183,10 @@ mod tests {
     fn atomic_operations_have_a_rate_where_it_is_known() {
         let of = |m: &CostModel, atomics| {
             let kernels = vec![KernelProfile { atomics, ..large() }];
-            estimate(&Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 }, m)
+            estimate(
+                &Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 },
+                m,
+            )
         };
         let mut m = model("generic-gpu");
         assert_eq!(of(&m, 1e9).us, of(&m, 0.0).us);
@@ -202,8 +210,11 @@ mod tests {
         };
         let of = |a: Access| {
             let kernels = vec![KernelProfile { accesses: vec![a], ..large() }];
-            estimate(&Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 }, &model("nvidia-h200"))
-                .us
+            estimate(
+                &Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 },
+                &model("nvidia-h200"),
+            )
+            .us
         };
         // 32 bytes for each, but for what the cache of all units has by chance.
         let least = 1e9 * 32.0 * 0.9 / 4230.0 / 1e3;
@@ -229,7 +240,12 @@ mod tests {
             let streak = profile::Streak { places: (0..16).map(|k| 4 * k).collect(), step: 0 };
             let accesses = vec![vector; 16];
             let k = KernelProfile { groups, accesses, streaks: vec![streak], ..large() };
-            let profile = Profile { kernels: vec![k], launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 };
+            let profile = Profile {
+                kernels: vec![k],
+                launches: vec![1.0],
+                units: vec![Unit::Kernel(0)],
+                bytes: 0.0,
+            };
             estimate(&profile, &model("nvidia-h200")).us
         };
         let (rows, neighbours) = (us(64, 65_536.0), us(4, 65_536.0));
@@ -241,7 +257,11 @@ mod tests {
         let of = |m: &CostModel, bytes| {
             let ops_held = BTreeMap::from([((OpKind::Fma, 1, bytes, 1), 1e12)]);
             let kernels = vec![KernelProfile { ops_held, ..large() }];
-            estimate(&Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 }, m).us
+            estimate(
+                &Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 },
+                m,
+            )
+            .us
         };
         let mut m = model("generic-gpu");
         assert!(of(&m, 8) > 20.0 * of(&m, 4));

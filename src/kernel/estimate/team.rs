@@ -72,3 +72,43 @@ fn phase(k: &KernelProfile, team: Team) -> KernelProfile {
         ..k.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{access, model};
+    use super::*;
+    use crate::kernel::ir::Mem;
+
+    /// The time of 100 steps of two kernels of so many work-items, by the host and by a team of so many work-groups.
+    fn us(items: usize, groups: usize) -> (f64, f64) {
+        let m = model("nvidia-h200");
+        let count = items as f64;
+        let k = KernelProfile {
+            groups: (count / 256.0).ceil(),
+            group_size: 256,
+            shares: Some(Shares::Items(items)),
+            accesses: vec![
+                access(Mem::Global(0), false, count),
+                access(Mem::Global(1), true, count),
+            ],
+            ..KernelProfile::default()
+        };
+        let team = Team { groups, items: 1024 };
+        (200.0 * kernel(&k, &m).0, predicted(team, [(&k, 100.0), (&k, 100.0)].into_iter(), &m).0)
+    }
+
+    #[test]
+    fn one_work_group_is_enough_for_little_work() {
+        let (host, one) = us(2048, 1);
+        assert!(one < host / 4.0, "{one} {host}");
+        let (host, one) = us(1 << 22, 1);
+        assert!(one > host, "{one} {host}");
+    }
+
+    #[test]
+    fn several_work_groups_do_more_and_meet_less_often() {
+        let (host, several) = us(1 << 18, 132);
+        assert!(several < us(1 << 18, 1).1 && several < host, "{several} {host}");
+        assert!(us(2048, 1).1 < us(2048, 132).1);
+    }
+}

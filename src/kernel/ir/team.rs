@@ -35,7 +35,8 @@ struct Together {
 
 impl Together {
     fn of(k: &Kernel) -> Together {
-        let mut out = Together { meet: !k.locals.is_empty(), warps: k.warp > 0, stores_matter: false };
+        let mut out =
+            Together { meet: !k.locals.is_empty(), warps: k.warp > 0, stores_matter: false };
         for s in &k.body {
             s.visit(&mut |s| {
                 match s {

@@ -37,9 +37,10 @@ impl Lowerer {
         let shares = Index::from(shares);
         // The last run may be shorter.
         let even = n % run == 0;
-        let exists = |me: &mut Lowerer, at: &Index, body: &mut dyn FnMut(&mut Lowerer) -> Step<()>| {
-            if even { body(me) } else { me.where_less(at, &Index::from(n), body) }
-        };
+        let exists =
+            |me: &mut Lowerer, at: &Index, body: &mut dyn FnMut(&mut Lowerer) -> Step<()>| {
+                if even { body(me) } else { me.where_less(at, &Index::from(n), body) }
+            };
         // The runs' totals are scanned by this many work-items, each of which has `each` of them.
         let scanners = u64::try_from(members).unwrap_or(1).isqrt().next_power_of_two();
         let scanners = i64::try_from(scanners).unwrap_or(1);
@@ -106,5 +107,18 @@ impl Lowerer {
             let more = if rounds > 1 { scanners } else { 0 };
             me.repeat(more, true, &mut |me, s| me.combine(f, &carry, sums.view.at(s)?, &shape))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::run_of;
+
+    #[test]
+    fn runs_leave_few_work_items_idle() {
+        let of = |n, members| run_of(n, members);
+        // One round, or as few as runs of eight take.
+        assert_eq!([of(2048, 256), of(2049, 256), of(2049, 512), of(1000, 128)], [8, 5, 5, 8]);
+        assert_eq!([of(7, 7), of(77, 8), of(1 << 20, 256)], [1, 5, 8]);
     }
 }

@@ -232,10 +232,7 @@ fn is_balanced(steps: &[Control]) -> bool {
             Control::Repeat(..) | Control::While => depth += 1,
             Control::End if depth == 0 => return false,
             Control::End => depth -= 1,
-            Control::Launch(_)
-            | Control::Check(_)
-            | Control::Swap(..)
-            | Control::Together(_) => {}
+            Control::Launch(_) | Control::Check(_) | Control::Swap(..) | Control::Together(_) => {}
         }
     }
     depth == 0

@@ -26,10 +26,7 @@ pub fn to_results(p: &mut Program) {
                     continue;
                 }
             }
-            Control::Launch(_)
-            | Control::Check(_)
-            | Control::Swap(..)
-            | Control::Together(_) => {}
+            Control::Launch(_) | Control::Check(_) | Control::Swap(..) | Control::Together(_) => {}
         }
         at += 1;
     }
@@ -60,10 +57,10 @@ pub(super) fn names(control: &[Control], buffer: usize) -> usize {
         Control::Check(b) => *b == buffer,
         Control::Swap(a, b) => *a == buffer || *b == buffer,
         Control::Launch(_)
-            | Control::Repeat(..)
-            | Control::While
-            | Control::Together(_)
-            | Control::End => false,
+        | Control::Repeat(..)
+        | Control::While
+        | Control::Together(_)
+        | Control::End => false,
     };
     control.iter().filter(named).count()
 }

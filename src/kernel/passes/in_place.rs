@@ -181,10 +181,7 @@ pub(super) fn enclosing(p: &Program, at: usize) -> Option<(usize, BTreeSet<u32>)
             Control::End => {
                 open.pop();
             }
-            Control::Launch(_)
-            | Control::Check(_)
-            | Control::Swap(..)
-            | Control::Together(_) => {}
+            Control::Launch(_) | Control::Check(_) | Control::Swap(..) | Control::Together(_) => {}
         }
     }
     let first = open.last()?.0;

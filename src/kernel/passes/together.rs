@@ -102,7 +102,10 @@ fn is_closed(p: &Program, steps: &Range<usize>) -> bool {
         Control::Check(_) => matches!(control.get(at + 1), Some(Control::Launch(_))),
         _ => true,
     });
-    !few && known && launches > 0 && done_after_check && (parity_is_known(p, steps) || states_return(p, steps))
+    !few && known
+        && launches > 0
+        && done_after_check
+        && (parity_is_known(p, steps) || states_return(p, steps))
 }
 
 /// Whether the host knows how often a loop exchanges buffers.

@@ -8,9 +8,7 @@ use super::expr::stored;
 use super::types::c_type;
 use super::{Needed, Numbers, Params, Printer, Uses, own_buffers};
 use crate::kernel::ir::team::{Shares, shares};
-use crate::kernel::ir::{
-    Control, ElemTy, Kernel, Launched, MemArray, Program, Team, Times,
-};
+use crate::kernel::ir::{Control, ElemTy, Kernel, Launched, MemArray, Program, Team, Times};
 use crate::opencl::plan::Launch;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -66,8 +64,7 @@ pub(super) fn kernel(
     needed: &Needed,
     checks: &checks::Shared,
 ) -> (String, Launch) {
-    let mut of =
-        Loop { program, team, needed, checks: Checks::new(checks), used: Used::default() };
+    let mut of = Loop { program, team, needed, checks: Checks::new(checks), used: Used::default() };
     let mut body = String::new();
     of.steps(steps, &mut body);
     let pairs = exchanged(program, steps);
@@ -92,10 +89,14 @@ pub(super) fn kernel(
     params.buffers(program, &of.used.buffers, &constant, &|_| false);
     params.scalars(program, &of.used.scalars);
     if !made.after.is_empty() {
-        params.add(format!("volatile global int* {}", checks::FAULTS), own_buffers(program).faults());
+        params
+            .add(format!("volatile global int* {}", checks::FAULTS), own_buffers(program).faults());
     }
     if team.groups > 1 {
-        params.add(format!("volatile global uint* {}", unused(program, MET)), own_buffers(program).meeting());
+        params.add(
+            format!("volatile global uint* {}", unused(program, MET)),
+            own_buffers(program).meeting(),
+        );
     }
     let sizes = [[team.groups * team.items, 1, 1], [team.items, 1, 1]];
     params.kernel(name, sizes, &(head + &body))
@@ -170,7 +171,10 @@ impl Loop<'_> {
                 }
                 Control::Swap(a, b) => {
                     let ((a, c), (b, _)) = (self.buffer(*a), self.buffer(*b));
-                    let _ = writeln!(out, "{pad}{{ global {c}* const other = {a}; {a} = {b}; {b} = other; }}");
+                    let _ = writeln!(
+                        out,
+                        "{pad}{{ global {c}* const other = {a}; {a} = {b}; {b} = other; }}"
+                    );
                 }
                 Control::End => {
                     depth -= 1;
@@ -190,10 +194,8 @@ impl Loop<'_> {
     fn given(&mut self, arg: usize, plus: i64, less: i64) -> String {
         self.used.scalars.insert(arg);
         let a = &self.program.scalars[arg];
-        let (c, u) = (
-            c_type(ElemTy::scalar(a.scalar)),
-            c_type(ElemTy::scalar(a.scalar.unsigned())),
-        );
+        let (c, u) =
+            (c_type(ElemTy::scalar(a.scalar)), c_type(ElemTy::scalar(a.scalar.unsigned())));
         format!("(long)({c})(({u}){} + ({u})({plus}l)) - ({less}l)", a.name)
     }
 
@@ -255,7 +257,8 @@ impl Loop<'_> {
         if idle {
             // The last work-item that the kernel has is that of all that are too many.
             let _ = writeln!(out, "{inner}const bool {works} = get_local_id(0) < {own};");
-            let _ = writeln!(out, "{inner}const int {at} = {works} ? get_local_id(0) : {};", own - 1);
+            let _ =
+                writeln!(out, "{inner}const int {at} = {works} ? get_local_id(0) : {};", own - 1);
         }
         let (group, local) = match shared {
             Shares::Items(_) => (format!("({part} / {own})"), format!("({part} % {own})")),
