@@ -16,6 +16,7 @@ use crate::calculus::scalar::Lit;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use index::{Guard, Index, Var};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -450,6 +451,15 @@ impl Program {
             Control::Launch(k) => Some(*k),
             _ => None,
         })
+    }
+
+    /// Returns the different pairs of buffers that these steps exchange.
+    pub fn exchanged(&self, steps: Range<usize>) -> BTreeSet<(usize, usize)> {
+        let pair = |c: &Control| match c {
+            Control::Swap(a, b) => Some((*a.min(b), *a.max(b))),
+            _ => None,
+        };
+        self.control.get(steps).unwrap_or_default().iter().filter_map(pair).collect()
     }
 
     /// Removes a kernel and its launch.

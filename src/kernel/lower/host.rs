@@ -156,6 +156,7 @@ fn is_reserved(name: &str) -> bool {
         "local",
         "long",
         "main",
+        "meet_all",
         "private",
         "quad",
         "read_only",

@@ -116,23 +116,14 @@ fn parity_is_known(p: &Program, steps: &Range<usize>) -> bool {
 
 /// Whether at most one of two buffers that are exchanged is needed after the loop.
 fn states_return(p: &Program, steps: &Range<usize>) -> bool {
-    let pairs = pairs(p, steps);
+    let pairs = p.exchanged(steps.clone());
     let all: BTreeSet<usize> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
     all.len() == 2 * pairs.len()
         && pairs.iter().all(|(a, b)| !(is_needed(p, steps, *a) && is_needed(p, steps, *b)))
 }
 
-/// The different pairs of buffers that a loop exchanges.
-pub fn pairs(p: &Program, steps: &Range<usize>) -> BTreeSet<(usize, usize)> {
-    let of = |c: &Control| match c {
-        Control::Swap(a, b) => Some((*a.min(b), *a.max(b))),
-        _ => None,
-    };
-    p.control[steps.clone()].iter().filter_map(of).collect()
-}
-
 /// Whether anything outside of a loop needs what it leaves in a buffer.
-pub fn is_needed(p: &Program, steps: &Range<usize>, buffer: usize) -> bool {
+fn is_needed(p: &Program, steps: &Range<usize>, buffer: usize) -> bool {
     let inside: BTreeSet<usize> = p.phases(steps.clone()).collect();
     let outside = |at: &usize| !steps.contains(at);
     let named = p.control.iter().enumerate().filter(|(at, _)| outside(at)).any(|(_, c)| match c {
@@ -159,7 +150,7 @@ fn exchanges(p: &Program, steps: &Range<usize>) -> Vec<Control> {
             c => out.push(c.clone()),
         }
     }
-    let disjoint = pairs(p, steps);
+    let disjoint = p.exchanged(steps.clone());
     let all: BTreeSet<usize> = disjoint.iter().flat_map(|(a, b)| [*a, *b]).collect();
     // Two exchanges of the same pair are none.
     if let [Control::Repeat(Times::Known(n), _), body @ .., Control::End] = out.as_slice()

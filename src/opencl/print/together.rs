@@ -67,7 +67,7 @@ pub(super) fn kernel(
     let mut of = Loop { program, team, needed, checks: Checks::new(checks), used: Used::default() };
     let mut body = String::new();
     of.steps(steps, &mut body);
-    let pairs = exchanged(program, steps);
+    let pairs = program.exchanged(steps.clone());
     let all: BTreeSet<usize> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
     of.used.buffers.extend(&all);
     // The host does not know how often a loop that data end has exchanged buffers.
@@ -100,15 +100,6 @@ pub(super) fn kernel(
     }
     let sizes = [[team.groups * team.items, 1, 1], [team.items, 1, 1]];
     params.kernel(name, sizes, &(head + &body))
-}
-
-/// The pairs of buffers that a loop exchanges.
-fn exchanged(program: &Program, steps: &Range<usize>) -> BTreeSet<(usize, usize)> {
-    let of = |c: &Control| match c {
-        Control::Swap(a, b) => Some((*a.min(b), *a.max(b))),
-        _ => None,
-    };
-    program.control[steps.clone()].iter().filter_map(of).collect()
 }
 
 fn declared(a: &MemArray) -> String {
@@ -170,10 +161,11 @@ impl Loop<'_> {
                     self.used.buffers.insert(*b);
                 }
                 Control::Swap(a, b) => {
+                    let other = unused(self.program, "other");
                     let ((a, c), (b, _)) = (self.buffer(*a), self.buffer(*b));
                     let _ = writeln!(
                         out,
-                        "{pad}{{ global {c}* const other = {a}; {a} = {b}; {b} = other; }}"
+                        "{pad}{{ global {c}* const {other} = {a}; {a} = {b}; {b} = {other}; }}"
                     );
                 }
                 Control::End => {
@@ -204,11 +196,13 @@ impl Loop<'_> {
         let len = self.program.buffers[a].array.len;
         let ((a, c), (b, _)) = (self.buffer(a), self.buffer(b));
         let step = self.team.groups * self.team.items;
+        let [i, x, before] =
+            ["i", "x", &format!("{a}_before")].map(|name| unused(self.program, name));
         let copied = format!(
-            "    if ({a} != {a}_before) {{\n        for (long i = get_global_id(0); i < {len}; i += {step}) {{\n            \
-             const {c} x = {a}[i];\n            {a}[i] = {b}[i];\n            {b}[i] = x;\n        }}\n    }}\n"
+            "    if ({a} != {before}) {{\n        for (long {i} = get_global_id(0); {i} < {len}; {i} += {step}) {{\n            \
+             const {c} {x} = {a}[{i}];\n            {a}[{i}] = {b}[{i}];\n            {b}[{i}] = {x};\n        }}\n    }}\n"
         );
-        out.insert_str(0, &format!("    global {c}* const {a}_before = {a};\n"));
+        out.insert_str(0, &format!("    global {c}* const {before} = {a};\n"));
         out.push_str(&copied);
     }
 
@@ -259,6 +253,10 @@ impl Loop<'_> {
             let _ = writeln!(out, "{inner}const bool {works} = get_local_id(0) < {own};");
             let _ =
                 writeln!(out, "{inner}const int {at} = {works} ? get_local_id(0) : {};", own - 1);
+            // It may read what that one has stored meanwhile, so what it finds wrong does not count.
+            for (c, name) in self.checks.variables() {
+                let _ = writeln!(out, "{inner}const {c} {name}_before = {name};");
+            }
         }
         let (group, local) = match shared {
             Shares::Items(_) => (format!("({part} / {own})"), format!("({part} % {own})")),
@@ -283,6 +281,9 @@ impl Loop<'_> {
         out.push_str(&p.arrays(&k.privates, depth + 1, ""));
         out.push_str(&p.numbers(&uses.ids, &numbers, depth + 1));
         out.push_str(&body);
+        for (_, name) in self.checks.variables().iter().filter(|_| idle) {
+            let _ = writeln!(out, "{inner}if (!{works}) {name} = {name}_before;");
+        }
         if n > step && !k.locals.is_empty() {
             let _ = writeln!(out, "{inner}barrier(CLK_LOCAL_MEM_FENCE);");
         }
