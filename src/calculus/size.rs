@@ -39,6 +39,23 @@ impl Sym {
         Sym::Dim(format!("{common}'{stage}").into())
     }
 
+    /// Returns the symbol whose value is the number of resident work-groups that run the loop of the host with this number; the host
+    /// runs a loop without a value. `loop` is a word of the language, so no size has this name.
+    #[must_use]
+    pub fn of_loop(number: usize) -> Sym {
+        Sym::Tile(Size::dim(&format!("loop'{number}")))
+    }
+
+    /// Whether this is one of [`Sym::of_loop`].
+    #[must_use]
+    pub fn is_of_loop(&self) -> bool {
+        let of = |of: &Size| match of.as_sym() {
+            Some(Sym::Dim(name)) => name.starts_with("loop'"),
+            _ => false,
+        };
+        matches!(self, Sym::Tile(size) if of(size))
+    }
+
     /// Returns the size that [`Sym::of_stage`] was made of.
     #[must_use]
     pub fn common(&self) -> Option<Size> {

@@ -268,6 +268,10 @@ pub struct Execution {
     pub groups_to_saturate: u64,
     /// Most work-items resident on a compute unit.
     pub items_per_compute_unit: u64,
+    /// Time of a barrier of a work-group on each compute unit, through global memory, in microseconds; `None` for a device whose
+    /// work-groups cannot wait for each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meeting_us: Option<f64>,
 }
 
 /// How a compute unit runs warps, on devices where neighbouring work-items run together. The defaults are what the
@@ -613,6 +617,7 @@ impl CostModel {
             ("work_group_overhead_ns", e.work_group_overhead_ns),
             ("work_item_overhead_ns", e.work_item_overhead_ns),
             ("barrier_item_ns", e.barrier_item_ns),
+            ("meeting_us", e.meeting_us.unwrap_or(0.0)),
         ];
         let mut problems = vec![];
         let bad = |v: f64, least_open: bool| !v.is_finite() || v < 0.0 || (least_open && v == 0.0);

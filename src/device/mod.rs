@@ -50,6 +50,10 @@ pub struct Capabilities {
     /// The same of `i8` numbers, with sums in `i32`.
     #[serde(default)]
     pub products_i8: bool,
+    /// Work-groups of which each compute unit holds one go on while they wait for each other, and a fence of NVIDIA's inline PTX
+    /// orders what they store.
+    #[serde(default)]
+    pub resident_groups: bool,
 }
 
 impl Capabilities {

@@ -4,13 +4,14 @@
 //! kept. A kernel is found again whatever the numbers of its buffers are.
 
 use crate::calculus::nesting::check_nesting;
-use crate::calculus::size::SizeEnv;
+use crate::calculus::size::{SizeEnv, Sym};
 use crate::calculus::term::Term;
 use crate::diag::{Code, Diagnostic};
 use crate::kernel::ir::walk::{Fresh, statements};
-use crate::kernel::ir::{Kernel, Mem, Program};
+use crate::kernel::ir::{Kernel, Mem, Program, Team};
 use crate::kernel::lower::{self, Record, Step, Stop};
 use crate::kernel::options::Options;
+use crate::kernel::passes::together;
 use crate::kernel::{passes, verify};
 use indexmap::IndexSet;
 use rustc_hash::FxHashMap;
@@ -160,10 +161,50 @@ impl Generator<'_> {
         match generated(term, env, self.options, false) {
             Ok((program, host, _)) => {
                 let statements = program.kernels.iter().map(|k| statements(&k.body)).sum();
-                (statements, self.finished(program, host))
+                let made = self.finished(program, host).and_then(|p| self.with_teams(p, env));
+                (statements, made)
             }
             Err(d) => (0, Err(d)),
         }
+    }
+
+    /// Gives the loops of the host to teams as the values of [`Sym::of_loop`] say.
+    ///
+    /// # Errors
+    /// [`Code::KernelLimit`] if a team cannot run its loop.
+    pub fn with_teams(
+        &self,
+        mut program: Program,
+        env: &SizeEnv,
+    ) -> Result<Program, Box<Diagnostic>> {
+        // Backwards: the numbers of the loops before stay.
+        for number in (0..together::loops(&program).len()).rev() {
+            let Some(groups) = env.get(&Sym::of_loop(number)) else { continue };
+            let most = usize::try_from(*groups).unwrap_or(usize::MAX);
+            if !together::run(&mut program, number, most, &self.options.device) {
+                let text =
+                    format!("no {groups} resident work-groups can run loop {number} of the host");
+                return Err(Box::new(Diagnostic::error(Code::KernelLimit, text)));
+            }
+        }
+        verify::teams(&program, &self.options.device)?;
+        Ok(program)
+    }
+
+    /// Returns the teams that may run the loops of the host of a program: for each loop, in order, the values of its symbol.
+    pub fn teams(&self, program: &Program) -> Vec<Vec<u64>> {
+        let device = &self.options.device;
+        let of_loop = |steps| {
+            let mut out: Vec<(u64, Team)> = vec![];
+            for most in [1, device.resident_groups] {
+                let team = together::team(program, &steps, most, device);
+                if let Some(team) = team.filter(|team| out.iter().all(|(_, other)| other != team)) {
+                    out.push((most as u64, team));
+                }
+            }
+            out.into_iter().map(|(most, _)| most).collect()
+        };
+        together::loops(program).into_iter().map(of_loop).collect()
     }
 
     fn finished(&self, mut program: Program, mut host: Fresh) -> Result<Program, Box<Diagnostic>> {

@@ -33,6 +33,14 @@ pub struct DeviceLimits {
     /// Whether there is arithmetic of half precision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub halves: bool,
+    /// Number of work-groups, of any size, that are resident at once and go on while they wait for each other; 0 if the device does
+    /// not promise that of several.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resident_groups: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 impl DeviceLimits {
@@ -60,6 +68,10 @@ impl DeviceLimits {
             // of a vector is not free.
             access_bytes: if device.kind == DeviceKind::Gpu { 16 } else { 0 },
             halves: device.fp16,
+            resident_groups: match device.capabilities.resident_groups {
+                true => device.compute_units as usize,
+                false => 0,
+            },
             atomics_64: ATOMICS_64.iter().all(|e| device.extensions.iter().any(|own| own == e)),
         }
     }
@@ -77,6 +89,7 @@ impl Default for DeviceLimits {
             access_bytes: 0,
             atomics_64: false,
             halves: false,
+            resident_groups: 0,
         }
     }
 }

@@ -168,6 +168,8 @@ pub enum Role {
     /// So a host may launch the next iterations before it knows the result of a check. One that waits for each check has no
     /// use for it.
     GoesOn,
+    /// An integer at which the work-groups of a launch meet: 0 before the first run, and then what the launch before has left.
+    Meeting,
 }
 
 /// Number of elements in the buffer of [`Role::GoesOn`].

@@ -10,6 +10,7 @@ mod expr;
 mod halves;
 mod names;
 pub mod products;
+mod together;
 mod types;
 
 use super::plan::{Arg, Buffer, FAULT_WORDS, GOES_ON_WORDS, HostPlan, Launch, Role, Scalar};
@@ -17,8 +18,8 @@ use crate::calculus::op::products::Products;
 use crate::calculus::scalar::Lit;
 use crate::kernel::index::{Atom, Index, Var};
 use crate::kernel::ir::{
-    ARRAY_ALIGNMENT, Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program,
-    Scope, Stmt,
+    ARRAY_ALIGNMENT, Block, BufferRole, ElemTy, Expr, Kernel, Launched, LoopKind, Mem, MemArray,
+    Program, Scope, Stmt,
 };
 use crate::lang::types::ScalarType;
 use expr::stored;
@@ -53,8 +54,13 @@ pub fn print(program: &Program) -> HostPlan {
         true => Cow::Borrowed(program),
         false => Cow::Owned(halves::as_bits(program)),
     };
-    for k in &printed.kernels {
-        let (text, launch) = kernel(&printed, k, &needed, &checks);
+    for launched in printed.launched() {
+        let (text, launch) = match launched {
+            Launched::Kernel(k) => kernel(&printed, &printed.kernels[k], &needed, &checks),
+            Launched::Loop(team, steps) => {
+                together::kernel(&printed, team, &steps, &needed, &checks)
+            }
+        };
         kernels.push('\n');
         kernels.push_str(&text);
         launches.push(launch);
@@ -95,6 +101,9 @@ pub fn print(program: &Program) -> HostPlan {
     }
     let (functions, faults) = checks.finish();
     source.push_str(&functions);
+    if together::has_several_groups(program) {
+        source.push_str(together::MEET);
+    }
     if program.kernels.is_empty() {
         // Some drivers fail on a program without kernels.
         kernels.push_str("\nkernel void nothing(void) {\n}\n");
@@ -117,6 +126,10 @@ pub fn print(program: &Program) -> HostPlan {
     if control::runs_ahead(program) {
         let (name, elem) = (control::GOES_ON.to_owned(), ScalarType::I32);
         buffers.push(Buffer { name, elem, len: GOES_ON_WORDS, role: Role::GoesOn });
+    }
+    if together::has_several_groups(program) {
+        let (name, elem) = (together::MET.to_owned(), ScalarType::U32);
+        buffers.push(Buffer { name, elem, len: 1, role: Role::Meeting });
     }
     if !faults.is_empty() {
         let (name, elem) = (checks::FAULTS.to_owned(), ScalarType::I32);
@@ -195,7 +208,9 @@ struct Printer<'a> {
     buffers: RefCell<BTreeSet<usize>>,
     scalars: RefCell<BTreeSet<usize>>,
     needed: &'a Needed,
-    checks: checks::Checks<'a>,
+    checks: &'a checks::Checks<'a>,
+    /// The condition under which a work-item stores, if it does not always.
+    stores_if: Option<String>,
     /// Whether indices of the kernel contain quotients or remainders, which are then given names.
     divides: bool,
     /// Quotients and remainders that have a name at this point.
@@ -204,153 +219,203 @@ struct Printer<'a> {
     names: Cell<usize>,
 }
 
+/// What a kernel does with memory, and what numbers its work-items.
+#[derive(Default)]
+struct Uses {
+    /// Registers that are assigned after their declaration.
+    changed: BTreeSet<u32>,
+    /// Buffers that are loaded from, and those that are stored to.
+    read: BTreeSet<usize>,
+    written: BTreeSet<usize>,
+    /// Whether work-items exchange data through global memory.
+    exchanges: bool,
+    /// The variables of parallel loops.
+    ids: BTreeMap<(u8, u8), Var>,
+}
+
+impl Uses {
+    fn of(k: &Kernel) -> Uses {
+        let mut out = Uses::default();
+        for s in &k.body {
+            s.visit(&mut |s| {
+                s.exprs(&mut |e| {
+                    e.visit(&mut |e| {
+                        if let Expr::Load(Mem::Global(b), ..) = e {
+                            out.read.insert(*b);
+                        }
+                    });
+                });
+                match s {
+                    Stmt::Set(r, _) => {
+                        out.changed.insert(r.id);
+                    }
+                    Stmt::Store(Mem::Global(b), ..) => {
+                        out.written.insert(*b);
+                    }
+                    Stmt::Atomic(_, m, ..) => {
+                        out.changed.extend(s.assigned().map(|r| r.id));
+                        if let Mem::Global(b) = m {
+                            out.written.insert(*b);
+                        }
+                    }
+                    Stmt::Barrier { global, .. } => out.exchanges |= *global,
+                    Stmt::Loop { kind, var, .. } => {
+                        let key = match kind {
+                            LoopKind::Seq => return,
+                            LoopKind::Wrg(d) => (0, *d),
+                            LoopKind::Lcl(d) => (1, *d),
+                            LoopKind::Glb(d) => (2, *d),
+                            LoopKind::Warp => (3, 0),
+                            LoopKind::Lane => (4, 0),
+                        };
+                        out.ids.insert(key, var.clone());
+                    }
+                    _ => {}
+                }
+            });
+        }
+        out
+    }
+}
+
+/// The numbers of a work-item, as C: of its group, in its group, and of all, by dimension.
+struct Numbers {
+    group: [String; 3],
+    local: [String; 3],
+    global: [String; 3],
+}
+
+impl Numbers {
+    /// Those of a launch.
+    fn of_launch() -> Numbers {
+        let of = |name: &str| [0, 1, 2].map(|d| format!("{name}({d})"));
+        Numbers {
+            group: of("get_group_id"),
+            local: of("get_local_id"),
+            global: of("get_global_id"),
+        }
+    }
+}
+
+/// A parameter and the argument for it.
+#[derive(Default)]
+struct Params {
+    names: Vec<String>,
+    args: Vec<Arg>,
+}
+
+impl Params {
+    fn add(&mut self, name: String, arg: Arg) {
+        self.names.push(name);
+        self.args.push(arg);
+    }
+
+    /// Adds the buffers. `constant` says which are only read, and `restrict` which nothing else refers to.
+    fn buffers(
+        &mut self,
+        program: &Program,
+        buffers: &BTreeSet<usize>,
+        constant: &dyn Fn(usize) -> bool,
+        restrict: &dyn Fn(usize) -> bool,
+    ) {
+        for b in buffers {
+            let a = &program.buffers[*b].array;
+            let c = c_type(stored(ElemTy::scalar(a.scalar)));
+            let constant = if constant(*b) { "const " } else { "" };
+            let restrict = if restrict(*b) { " restrict" } else { "" };
+            self.add(format!("global {constant}{c}*{restrict} {}", a.name), Arg::Buffer(*b));
+        }
+    }
+
+    fn scalars(&mut self, program: &Program, scalars: &BTreeSet<usize>) {
+        for s in scalars {
+            let a = &program.scalars[*s];
+            let c = c_type(stored(ElemTy::scalar(a.scalar)));
+            self.add(format!("{c} {}", a.name), Arg::Scalar(*s));
+        }
+    }
+
+    /// Returns the kernel, and its launch.
+    fn kernel(self, name: &str, [global, local]: [[usize; 3]; 2], body: &str) -> (String, Launch) {
+        let [x, y, z] = local;
+        let text = format!(
+            "kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {name}({}) {{\n{body}}}\n",
+            self.names.join(", ")
+        );
+        (text, Launch { kernel: name.to_owned(), args: self.args, global, local })
+    }
+}
+
 fn kernel(
     program: &Program,
     k: &Kernel,
     needed: &Needed,
     checks: &checks::Shared,
 ) -> (String, Launch) {
-    let mut changed = BTreeSet::new();
-    let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
-    let mut exchanges = false;
-    let mut ids: BTreeMap<(u8, u8), Var> = BTreeMap::new();
-    for s in &k.body {
-        s.visit(&mut |s| {
-            s.exprs(&mut |e| {
-                e.visit(&mut |e| {
-                    if let Expr::Load(Mem::Global(b), ..) = e {
-                        read.insert(*b);
-                    }
-                });
-            });
-            match s {
-                Stmt::Set(r, _) => {
-                    changed.insert(r.id);
-                }
-                Stmt::Store(Mem::Global(b), ..) => {
-                    written.insert(*b);
-                }
-                Stmt::Atomic(_, m, ..) => {
-                    changed.extend(s.assigned().map(|r| r.id));
-                    if let Mem::Global(b) = m {
-                        written.insert(*b);
-                    }
-                }
-                Stmt::Barrier { global, .. } => exchanges |= *global,
-                Stmt::Loop { kind, var, .. } => {
-                    let key = match kind {
-                        LoopKind::Seq => return,
-                        LoopKind::Wrg(d) => (0, *d),
-                        LoopKind::Lcl(d) => (1, *d),
-                        LoopKind::Glb(d) => (2, *d),
-                        LoopKind::Warp => (3, 0),
-                        LoopKind::Lane => (4, 0),
-                    };
-                    ids.insert(key, var.clone());
-                }
-                _ => {}
-            }
-        });
-    }
-    let p = Printer {
-        program,
-        kernel: k,
-        wide: is_wide(program, k),
-        changed,
-        used: RefCell::default(),
-        buffers: RefCell::default(),
-        scalars: RefCell::default(),
-        needed,
-        checks: checks::Checks::new(checks),
-        divides: names::divides(&k.body),
-        named: RefCell::default(),
-        names: Cell::new(0),
-    };
+    let uses = Uses::of(k);
+    let checks = checks::Checks::new(checks);
+    let p = Printer::new(program, k, &uses, needed, &checks);
     let mut body = String::new();
     p.block(&k.body, 1, &mut body);
-    let mut head = String::new();
-    for (a, space) in
-        k.locals.iter().map(|a| (a, "local ")).chain(k.privates.iter().map(|a| (a, "")))
-    {
-        let c = c_type(stored(ElemTy::scalar(a.scalar)));
-        let _ = writeln!(
-            head,
-            "    {space}{c} {}[{}] __attribute__((aligned({ARRAY_ALIGNMENT})));",
-            a.name,
-            a.len.max(1)
-        );
-    }
-    for ((kind, d), var) in &ids {
-        if p.used.borrow().contains(&var.id) {
-            let value = match kind {
-                0 => format!("get_group_id({d})"),
-                1 => format!("get_local_id({d})"),
-                2 => format!("get_global_id({d})"),
-                3 => format!("get_local_id(0) / {}", k.warp.max(1)),
-                _ => format!("get_local_id(0) % {}", k.warp.max(1)),
-            };
-            let _ = writeln!(head, "    const {} {} = {value};", p.int(), var.name);
-        }
-    }
-    for d in 0..3 {
-        if p.used.borrow().contains(&lone(d))
-            && !ids.iter().any(|((k, e), v)| {
-                *k == 1 && usize::from(*e) == d && p.used.borrow().contains(&v.id)
-            })
-        {
-            let _ = writeln!(head, "    const {} l{d} = get_local_id({d});", p.int());
-        }
-    }
+    let mut head = p.arrays(&k.locals, 1, "local ") + &p.arrays(&k.privates, 1, "");
+    head.push_str(&p.numbers(&uses.ids, &Numbers::of_launch(), 1));
     let made = p.checks.print(&k.name);
     head.push_str(&made.before);
     body.push_str(&made.after);
+    let Uses { read, written, exchanges, .. } = &uses;
     // From a choice between an element of a constant buffer and one that the kernel has stored, NVIDIA's compiler makes one
     // load through the cache for constants, which misses the store. Without `restrict` on the constant buffer it does not
     // use that cache.
-    let rereads = !read.is_disjoint(&written);
+    let rereads = !read.is_disjoint(written);
     // `restrict` says that nobody else stores to what a work-item reads. A compiler may then move a load in front of the barrier
     // that it has to follow.
-    let meets = |b: &usize| exchanges && read.contains(b) && written.contains(b);
-    let mut params = vec![];
-    let mut args = vec![];
-    for b in p.buffers.borrow().iter() {
-        let a = &program.buffers[*b].array;
-        let c = c_type(stored(ElemTy::scalar(a.scalar)));
-        let constant = if written.contains(b) { "" } else { "const " };
-        let shared = rereads && !written.contains(b) || meets(b);
-        let restrict = if shared { "" } else { " restrict" };
-        params.push(format!("global {constant}{c}*{restrict} {}", a.name));
-        args.push(Arg::Buffer(*b));
-    }
-    for s in p.scalars.borrow().iter() {
-        let a = &program.scalars[*s];
-        params.push(format!("{} {}", c_type(stored(ElemTy::scalar(a.scalar))), a.name));
-        args.push(Arg::Scalar(*s));
-    }
+    let meets = |b: usize| *exchanges && read.contains(&b) && written.contains(&b);
+    let mut params = Params::default();
+    let constant = |b: usize| !written.contains(&b);
+    let restrict = |b: usize| !(rereads && constant(b) || meets(b));
+    params.buffers(program, &p.buffers.borrow(), &constant, &restrict);
+    params.scalars(program, &p.scalars.borrow());
     for (depth, counter) in control::counters(program, k).into_iter().enumerate() {
         if let Some(v) = counter.filter(|v| p.used.borrow().contains(&v.id)) {
-            params.push(format!("const int {}", v.name));
-            args.push(Arg::Counter(depth));
+            params.add(format!("const int {}", v.name), Arg::Counter(depth));
         }
     }
     if !made.after.is_empty() {
-        params.push(format!("volatile global int* {}", checks::FAULTS));
-        args.push(Arg::Buffer(program.buffers.len() + usize::from(control::runs_ahead(program))));
+        params
+            .add(format!("volatile global int* {}", checks::FAULTS), own_buffers(program).faults());
     }
     if control::runs_ahead(program) && control::is_checked(program, k) {
         let name = p.unused(control::GOES_ON);
         head.insert_str(0, &format!("    if (*{name} == 0) return;\n"));
-        params.push(format!("global const int* {name}"));
-        args.push(Arg::Buffer(program.buffers.len()));
+        params.add(format!("global const int* {name}"), Arg::Buffer(program.buffers.len()));
     }
-    let [x, y, z] = k.group;
-    let text = format!(
-        "kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {}({}) {{\n{head}{body}}}\n",
-        k.name,
-        params.join(", ")
-    );
-    let launch = Launch { kernel: k.name.clone(), args, global: k.global, local: k.group };
-    (text, launch)
+    params.kernel(&k.name, [k.global, k.group], &(head + &body))
+}
+
+/// The buffers of a plan that the program does not know, which follow its own.
+struct OwnBuffers {
+    first: usize,
+    goes_on: bool,
+    meets: bool,
+}
+
+fn own_buffers(program: &Program) -> OwnBuffers {
+    OwnBuffers {
+        first: program.buffers.len(),
+        goes_on: control::runs_ahead(program),
+        meets: together::has_several_groups(program),
+    }
+}
+
+impl OwnBuffers {
+    /// Where the groups of a team meet.
+    fn meeting(&self) -> Arg {
+        Arg::Buffer(self.first + usize::from(self.goes_on))
+    }
+
+    fn faults(&self) -> Arg {
+        Arg::Buffer(self.first + usize::from(self.goes_on) + usize::from(self.meets))
+    }
 }
 
 /// Most iterations of a loop that a compiler is asked to unroll completely.
@@ -400,6 +465,76 @@ fn is_wide(program: &Program, k: &Kernel) -> bool {
         });
     }
     wide || program.buffers.iter().any(|b| i64::try_from(b.array.len).unwrap_or(i64::MAX) > most)
+}
+
+impl<'a> Printer<'a> {
+    fn new(
+        program: &'a Program,
+        kernel: &'a Kernel,
+        uses: &Uses,
+        needed: &'a Needed,
+        checks: &'a checks::Checks<'a>,
+    ) -> Printer<'a> {
+        Printer {
+            program,
+            kernel,
+            wide: is_wide(program, kernel),
+            changed: uses.changed.clone(),
+            used: RefCell::default(),
+            buffers: RefCell::default(),
+            scalars: RefCell::default(),
+            needed,
+            checks,
+            stores_if: None,
+            divides: names::divides(&kernel.body),
+            named: RefCell::default(),
+            names: Cell::new(0),
+        }
+    }
+
+    /// Returns the declarations of arrays.
+    fn arrays(&self, arrays: &[MemArray], depth: usize, space: &str) -> String {
+        let declared = arrays.iter().map(|a| {
+            let c = c_type(stored(ElemTy::scalar(a.scalar)));
+            format!(
+                "{}{space}{c} {}[{}] __attribute__((aligned({ARRAY_ALIGNMENT})));\n",
+                "    ".repeat(depth),
+                a.name,
+                a.len.max(1)
+            )
+        });
+        declared.collect()
+    }
+
+    /// Returns the declarations of the numbers of work-items that the printed code uses.
+    fn numbers(&self, ids: &BTreeMap<(u8, u8), Var>, of: &Numbers, depth: usize) -> String {
+        let pad = "    ".repeat(depth);
+        let slot = |d: u8| usize::from(d).min(2);
+        let warp = self.kernel.warp.max(1);
+        let mut out = String::new();
+        for ((kind, d), var) in ids {
+            if self.used.borrow().contains(&var.id) {
+                let value = match kind {
+                    0 => of.group[slot(*d)].clone(),
+                    1 => of.local[slot(*d)].clone(),
+                    2 => of.global[slot(*d)].clone(),
+                    3 => format!("{} / {warp}", of.local[0]),
+                    _ => format!("{} % {warp}", of.local[0]),
+                };
+                let _ = writeln!(out, "{pad}const {} {} = {value};", self.int(), var.name);
+            }
+        }
+        for d in 0..3 {
+            if self.used.borrow().contains(&lone(d))
+                && !ids.iter().any(|((k, e), v)| {
+                    *k == 1 && usize::from(*e) == d && self.used.borrow().contains(&v.id)
+                })
+            {
+                let _ = writeln!(out, "{pad}const {} l{d} = {};", self.int(), of.local[d]);
+            }
+        }
+        out
+    }
 }
 
 impl Printer<'_> {
@@ -567,6 +702,10 @@ impl Printer<'_> {
             }
             Stmt::Store(m, i, e) => {
                 let t = e.ty();
+                let pad = match (&self.stores_if, m) {
+                    (Some(c), Mem::Global(_) | Mem::Local(_)) => format!("{pad}if ({c}) "),
+                    _ => pad,
+                };
                 let mut v = self.expr(e).0;
                 if t.scalar == ScalarType::Bool && t.width > 1 {
                     v = format!("convert_uchar{}(({v}) & 1)", t.width);

@@ -386,6 +386,7 @@ fn offline(model: Option<&CostModel>) -> DeviceInfo {
             products: has(Products::F32),
             products_f16: has(Products::F16),
             products_i8: has(Products::I8),
+            resident_groups: model.is_some_and(|m| m.execution.meeting_us.is_some()),
             ..Capabilities::default()
         },
     }

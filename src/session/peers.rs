@@ -188,7 +188,7 @@ fn argument(
         Role::Input(param, k) => param == whole && Some(*k) == component,
         Role::Output(k) => whole == "out" && Some(*k) == component,
         Role::Temp => b.name == name,
-        Role::Faults | Role::GoesOn => false,
+        Role::Faults | Role::GoesOn | Role::Meeting => false,
     };
     if let Some(i) = plan.buffers.iter().position(buffer) {
         return Ok(Some(Arg::Buffer(i)));

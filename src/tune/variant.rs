@@ -9,6 +9,7 @@ use crate::calculus::text::can_be_read;
 use crate::device::cost_model::CostModel;
 use crate::diag::{self, Code, Diagnostic, on_all_cores};
 use crate::extract::{Alone, Candidate, Joiner, StageValues};
+use crate::kernel::profile::{Profile, Unit, profile, units};
 use crate::kernel::{self, Generator, Options, Prediction};
 use crate::opencl;
 use crate::opencl::plan::HostPlan;
@@ -36,13 +37,13 @@ pub struct Variant {
     pub hash: String,
     /// Time the cost model predicts, in microseconds.
     pub predicted_us: f64,
-    /// Its kernels in order, as the cost model sees them.
+    /// What its launches run, in order, as the cost model sees it.
     pub kernels: Vec<Kernel>,
     /// The resource that bounds the kernels by the model, in a word or two.
     pub bound: String,
 }
 
-/// A kernel of a variant, as the cost model sees it.
+/// What one launch of a variant runs, as the cost model sees it: a kernel, or a loop of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
     /// The same number for kernels with the same features and the same number of launches, in whatever variant.
@@ -51,13 +52,17 @@ pub struct Kernel {
     pub us: f64,
 }
 
-/// Predicts the time of a program, and of each of its kernels.
-fn predicted(program: &kernel::ir::Program, model: &CostModel) -> (Prediction, Vec<Kernel>) {
-    let profile = kernel::profile::profile(program);
-    let prediction = kernel::estimate(&profile, model);
-    let features = profile.kernels.iter().zip(&profile.launches).map(|(k, launches)| {
+/// Predicts the time of a program with these features, and of each of its kernels.
+fn predicted(profile: &Profile, model: &CostModel) -> (Prediction, Vec<Kernel>) {
+    let prediction = kernel::estimate(profile, model);
+    let features = profile.units.iter().map(|unit| {
         let mut hasher = DefaultHasher::new();
-        (k.fingerprint(), launches.to_bits()).hash(&mut hasher);
+        for k in unit.kernels() {
+            (profile.kernels[*k].fingerprint(), profile.launches[*k].to_bits()).hash(&mut hasher);
+        }
+        if let Unit::Loop(team, _) = unit {
+            team.hash(&mut hasher);
+        }
         hasher.finish()
     });
     let of = |(features, us): (u64, &f64)| Kernel { features, us: *us };
@@ -77,12 +82,14 @@ impl Variant {
         generator: &Generator<'_>,
         model: &CostModel,
     ) -> Result<Variant, Box<Diagnostic>> {
-        Variant::of(&generator.lower(term, env)?, term, env, skeleton, model)
+        let program = generator.lower(term, env)?;
+        Variant::of(&program, &profile(&program), term, env, skeleton, model)
     }
 
     /// Predicts the time of the kernels of a term.
     fn of(
         program: &kernel::ir::Program,
+        profile: &Profile,
         term: &Term,
         env: &SizeEnv,
         skeleton: &str,
@@ -93,7 +100,7 @@ impl Variant {
             let text = "the term is nested too deeply to be read back from a plan";
             return Err(Box::new(Diagnostic::error(Code::KernelLimit, text)));
         }
-        let (prediction, kernels) = predicted(program, model);
+        let (prediction, kernels) = predicted(profile, model);
         let plan = opencl::print::print(program);
         Ok(Variant {
             term: term.clone(),
@@ -111,6 +118,11 @@ impl Variant {
     /// Returns the features of the kernel that takes longest by the model; `None` without kernels.
     pub fn longest(&self) -> Option<u64> {
         self.kernels.iter().max_by(|a, b| a.us.total_cmp(&b.us)).map(|k| k.features)
+    }
+
+    /// Returns the skeleton of the term, whoever runs its loops.
+    pub fn skeleton_of_term(&self) -> &str {
+        self.skeleton.split(OF_TEAMS).next().unwrap_or_default()
     }
 
     /// Returns the value of each tunable.
@@ -400,7 +412,7 @@ impl<'a> Pool<'a> {
                 }
                 let made = on_all_cores(share, |a| {
                     let (statements, made) = generator.lower_counted(&a.term, &a.env);
-                    (statements, made.ok().map(|program| predicted(&program, model).1))
+                    (statements, made.ok().map(|program| predicted(&profile(&program), model).1))
                 });
                 for (alone, (statements, kernels)) in share.iter().zip(made) {
                     written += statements;
@@ -527,10 +539,13 @@ impl<'a> Pool<'a> {
             let lower = |i: &usize| {
                 let c = &candidates[*i];
                 let (statements, made) = generator.lower_counted(&c.term, &c.env);
-                (
-                    statements,
-                    made.and_then(|p| Variant::of(&p, &c.term, &c.env, &c.skeleton, model)),
-                )
+                let made = made.and_then(|p| {
+                    let mut profile = profile(&p);
+                    let own = Variant::of(&p, &profile, &c.term, &c.env, &c.skeleton, model)?;
+                    let others = by_teams(&p, &mut profile, &own, generator, model);
+                    Ok((own, others))
+                });
+                (statements, made)
             };
             let made = on_all_cores(share, lower);
             for (i, (statements, made)) in share.iter().zip(made) {
@@ -540,16 +555,22 @@ impl<'a> Pool<'a> {
                     continue;
                 }
                 self.written += statements;
-                let known = made.as_ref().ok().map(|v| v.kernels.clone());
+                let known = made.as_ref().ok().map(|(v, _)| v.kernels.clone());
                 let times =
                     |kernels: &Vec<Kernel>| kernels.iter().map(|k| k.us).collect::<Vec<_>>();
                 let kernels_us = known.as_ref().map(times);
                 self.joiner.add(&candidates[*i], kernels_us.as_deref(), self.dims);
                 self.made.push((*i, known));
                 match made {
-                    Ok(v) if self.plans.insert(v.hash.clone()) => {
-                        let compact = Some(candidates[*i].compact.clone());
-                        out.push((*i, Variant { compact, ..v }));
+                    Ok((v, others)) if self.plans.insert(v.hash.clone()) => {
+                        for v in others
+                            .into_iter()
+                            .filter(|v| self.plans.insert(v.hash.clone()))
+                            .chain([v])
+                        {
+                            let compact = Some(candidates[*i].compact.clone());
+                            out.push((*i, Variant { compact, ..v }));
+                        }
                     }
                     Ok(_) => self.duplicates += 1,
                     Err(d) => {
@@ -564,6 +585,50 @@ impl<'a> Pool<'a> {
         self.spent += begun.elapsed();
         out
     }
+}
+
+/// Between the skeleton of a term and the numbers of work-groups that run its loops of the host.
+const OF_TEAMS: &str = " @ ";
+
+/// Returns the variants in which resident work-groups run loops of the host: the best by the model, and with each number of groups
+/// the one in which all loops that can be are run so. Those that are predicted to be much slower than the host's loop are left out.
+fn by_teams(
+    program: &kernel::ir::Program,
+    profile: &mut Profile,
+    own: &Variant,
+    generator: &Generator<'_>,
+    model: &CostModel,
+) -> Vec<Variant> {
+    let mut choices: BTreeMap<u64, SizeEnv> = BTreeMap::new();
+    for (number, ways) in generator.teams(program).iter().enumerate() {
+        let mut best = (own.predicted_us, None);
+        for groups in ways {
+            let choice = SizeEnv::from_iter([(Sym::of_loop(number), *groups)]);
+            let Ok(other) = generator.with_teams(program.clone(), &choice) else { continue };
+            profile.units = units(&other);
+            let us = kernel::estimate(profile, model).us;
+            if us < SLOW * own.predicted_us {
+                choices.entry(*groups).or_default().extend(choice);
+            }
+            if us < best.0 {
+                best = (us, Some(*groups));
+            }
+        }
+        // The best of each loop, under a number of groups that no team has.
+        choices.entry(0).or_default().extend(best.1.map(|groups| (Sym::of_loop(number), groups)));
+    }
+    let mut choices: Vec<_> = choices.into_values().filter(|c| !c.is_empty()).collect();
+    choices.dedup();
+    let made = choices.into_iter().filter_map(|choice| {
+        let other = generator.with_teams(program.clone(), &choice).ok()?;
+        profile.units = units(&other);
+        let groups: Vec<String> = choice.values().map(ToString::to_string).collect();
+        let skeleton = format!("{}{OF_TEAMS}{}", own.skeleton, groups.join(","));
+        let mut env = own.env.clone();
+        env.extend(choice);
+        Variant::of(&other, profile, &own.term, &env, &skeleton, model).ok()
+    });
+    made.collect()
 }
 
 /// Returns the least predicted time, in microseconds.

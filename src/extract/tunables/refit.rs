@@ -20,8 +20,13 @@ pub fn assigned(term: &Term, dims: &SizeEnv, tunables: &BTreeMap<String, u64>) -
     for s in &uses.symbols {
         env.insert(s.clone(), *tunables.get(&s.to_string()).filter(|v| **v > 0)?);
     }
+    let of_loops = (0..).map(Sym::of_loop).map(|s| (tunables.get(&s.to_string()).copied(), s));
+    env.extend(of_loops.take(MOST_LOOPS).filter_map(|(value, s)| Some((s, value?))));
     uses.finished(env)
 }
+
+/// Number of loops of the host that teams may run.
+const MOST_LOOPS: usize = 16;
 
 /// As [`assigned`], for other dimensions than those that the tunables in `from` were chosen for. Tiles,
 /// widths and short runs stay as they are; a tile that cut its dimension into a number of chunks cuts the new
@@ -61,6 +66,7 @@ pub fn refitted(term: &Term, from: &SizeEnv, dims: &SizeEnv) -> Option<SizeEnv> 
         };
         env.insert(s.clone(), fits.then_some(value)?);
     }
+    env.extend(from.iter().filter(|(s, _)| s.is_of_loop()).map(|(s, n)| (s.clone(), *n)));
     uses.finished(env)
 }
 
@@ -109,6 +115,16 @@ mod tests {
         assert_eq!((env["n.t0"], env["n^"]), (256, 1024));
         assert_eq!(of(0), None);
         assert_eq!(assigned(&term(SUM), &dims(1000), &BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn work_groups_of_loops_of_the_host_stay() {
+        let tunables = [("n.t0".to_owned(), 256), (Sym::of_loop(1).to_string(), 132)].into();
+        let env = assigned(&term(SUM), &dims(1000), &tunables).expect("an assignment");
+        assert_eq!(env.get(&Sym::of_loop(1)), Some(&132));
+        assert_eq!(env.get(&Sym::of_loop(0)), None);
+        let other = refitted(&term(SUM), &env, &dims(2000)).expect("an assignment");
+        assert_eq!(other.get(&Sym::of_loop(1)), Some(&132));
     }
 
     #[test]

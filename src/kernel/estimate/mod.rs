@@ -13,6 +13,7 @@ mod op_kind;
 mod parts;
 mod pressure;
 pub mod profile;
+mod team;
 mod trip_count;
 mod within;
 
@@ -21,15 +22,26 @@ pub use trip_count::UNKNOWN;
 
 use crate::device::cost_model::{CostModel, Locality};
 use parts::{level, of_peak, real};
-use profile::{KernelProfile, Profile};
+use profile::{KernelProfile, Profile, Unit};
 
 /// Predicts the time of a program on a device.
 pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
     let mut out = Prediction { us: 0.0, kernels_us: vec![], bound: NOTHING.to_owned() };
     let mut slowest = 0.0;
-    for (k, times) in profile.kernels.iter().zip(&profile.launches) {
-        let (each, bound) = kernel(k, model);
-        let us = each * times;
+    let mut launches = 0.0;
+    for unit in &profile.units {
+        let (us, bound) = match unit {
+            Unit::Kernel(k) => {
+                let (each, bound) = kernel(&profile.kernels[*k], model);
+                launches += profile.launches[*k];
+                (each * profile.launches[*k], bound)
+            }
+            Unit::Loop(team, phases) => {
+                let of = phases.iter().map(|k| (&profile.kernels[*k], profile.launches[*k]));
+                launches += 1.0;
+                team::predicted(*team, of, model)
+            }
+        };
         out.us += us;
         out.kernels_us.push(us);
         if us > slowest {
@@ -39,7 +51,7 @@ pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
     }
     // Lower bound, whatever the footprints of single accesses are: each input is read and each
     // result is written.
-    let launches = profile.launches.iter().sum::<f64>() * model.execution.launch_us;
+    let launches = launches * model.execution.launch_us;
     let bandwidth = level(profile.bytes, model).unwrap_or(model.memory.read_gb_per_s);
     let least = launches + profile.bytes / bandwidth / 1e3;
     if least > out.us {
@@ -110,7 +122,12 @@ mod tests {
     }
 
     fn bound(k: KernelProfile) -> String {
-        let profile = Profile { kernels: vec![k], launches: vec![1.0], bytes: 0.0 };
+        let profile = Profile {
+            kernels: vec![k],
+            launches: vec![1.0],
+            units: vec![Unit::Kernel(0)],
+            bytes: 0.0,
+        };
         estimate(&profile, &model("generic-gpu")).bound
     }
 
@@ -166,7 +183,10 @@ mod tests {
     fn atomic_operations_have_a_rate_where_it_is_known() {
         let of = |m: &CostModel, atomics| {
             let kernels = vec![KernelProfile { atomics, ..large() }];
-            estimate(&Profile { kernels, launches: vec![1.0], bytes: 0.0 }, m)
+            estimate(
+                &Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 },
+                m,
+            )
         };
         let mut m = model("generic-gpu");
         assert_eq!(of(&m, 1e9).us, of(&m, 0.0).us);
@@ -190,8 +210,11 @@ mod tests {
         };
         let of = |a: Access| {
             let kernels = vec![KernelProfile { accesses: vec![a], ..large() }];
-            estimate(&Profile { kernels, launches: vec![1.0], bytes: 0.0 }, &model("nvidia-h200"))
-                .us
+            estimate(
+                &Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 },
+                &model("nvidia-h200"),
+            )
+            .us
         };
         // 32 bytes for each, but for what the cache of all units has by chance.
         let least = 1e9 * 32.0 * 0.9 / 4230.0 / 1e3;
@@ -217,7 +240,12 @@ mod tests {
             let streak = profile::Streak { places: (0..16).map(|k| 4 * k).collect(), step: 0 };
             let accesses = vec![vector; 16];
             let k = KernelProfile { groups, accesses, streaks: vec![streak], ..large() };
-            let profile = Profile { kernels: vec![k], launches: vec![1.0], bytes: 0.0 };
+            let profile = Profile {
+                kernels: vec![k],
+                launches: vec![1.0],
+                units: vec![Unit::Kernel(0)],
+                bytes: 0.0,
+            };
             estimate(&profile, &model("nvidia-h200")).us
         };
         let (rows, neighbours) = (us(64, 65_536.0), us(4, 65_536.0));
@@ -229,7 +257,11 @@ mod tests {
         let of = |m: &CostModel, bytes| {
             let ops_held = BTreeMap::from([((OpKind::Fma, 1, bytes, 1), 1e12)]);
             let kernels = vec![KernelProfile { ops_held, ..large() }];
-            estimate(&Profile { kernels, launches: vec![1.0], bytes: 0.0 }, m).us
+            estimate(
+                &Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 },
+                m,
+            )
+            .us
         };
         let mut m = model("generic-gpu");
         assert!(of(&m, 8) > 20.0 * of(&m, 4));

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct Prediction {
     /// Time of the whole program, in microseconds.
     pub us: f64,
-    /// Time of each kernel over all its launches, in microseconds.
+    /// Time of what each launch runs, over all launches of it, in microseconds.
     pub kernels_us: Vec<f64>,
     /// Description of the resource that bounds the slowest kernel, for people.
     pub bound: String,

@@ -11,9 +11,10 @@ use super::pressure;
 use super::trip_count::{Trips, UNKNOWN};
 use crate::calculus::op::products::Products;
 use crate::kernel::ir::index::{Guard, Index, Var};
+use crate::kernel::ir::team::{Shares, shares};
 use crate::kernel::ir::walk::parts;
 use crate::kernel::ir::{
-    Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt, Update,
+    Block, BufferRole, Expr, Kernel, Launched, LoopKind, Mem, Program, Scope, Stmt, Team, Update,
 };
 use crate::lang::typed::ScalarOp;
 use indexmap::IndexSet;
@@ -182,6 +183,8 @@ pub struct KernelProfile {
     pub groups: f64,
     /// Number of work-items in a group.
     pub group_size: usize,
+    /// What a team shares out of it; `None` if no team ever runs it.
+    pub shares: Option<Shares>,
     /// Number of barriers that each work-item passes.
     pub barriers: f64,
     /// Bytes of local memory of one group.
@@ -231,7 +234,7 @@ impl KernelProfile {
     /// Returns a number that kernels with the same features share, whatever the names of kernels and arrays. The model cannot
     /// tell such kernels apart.
     pub fn fingerprint(&self) -> u64 {
-        let mut same = KernelProfile { name: String::new(), ..self.clone() };
+        let mut same = KernelProfile { name: String::new(), shares: None, ..self.clone() };
         let mut buffers = IndexSet::new();
         for a in &mut same.accesses {
             if let Mem::Global(b) = &mut a.mem {
@@ -244,6 +247,25 @@ impl KernelProfile {
     }
 }
 
+/// What one launch runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unit {
+    /// A kernel.
+    Kernel(usize),
+    /// A loop that a team runs, with its kernels.
+    Loop(Team, Vec<usize>),
+}
+
+impl Unit {
+    /// Its kernels.
+    pub fn kernels(&self) -> &[usize] {
+        match self {
+            Unit::Kernel(k) => std::slice::from_ref(k),
+            Unit::Loop(_, kernels) => kernels,
+        }
+    }
+}
+
 /// Features of a whole program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
@@ -251,6 +273,8 @@ pub struct Profile {
     pub kernels: Vec<KernelProfile>,
     /// Number of launches of each kernel.
     pub launches: Vec<f64>,
+    /// What one launch runs, in order.
+    pub units: Vec<Unit>,
     /// Bytes of inputs and results, each counted once.
     pub bytes: f64,
 }
@@ -292,8 +316,18 @@ pub fn profile(program: &Program) -> Profile {
     Profile {
         kernels: program.kernels.iter().map(|k| kernel(program, k)).collect(),
         launches: program.launches(UNKNOWN),
+        units: units(program),
         bytes,
     }
+}
+
+/// Returns what each launch of a program runs.
+pub fn units(program: &Program) -> Vec<Unit> {
+    let unit = |launched| match launched {
+        Launched::Kernel(k) => Unit::Kernel(k),
+        Launched::Loop(team, steps) => Unit::Loop(team, program.phases(steps).collect()),
+    };
+    program.launched().into_iter().map(unit).collect()
 }
 
 fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
@@ -309,6 +343,7 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
             name: k.name.clone(),
             groups,
             group_size,
+            shares: Some(shares(k)),
             local_bytes: k.local_bytes(),
             register_bytes: register_bytes(&k.body),
             ..KernelProfile::default()

@@ -5,6 +5,7 @@
 
 mod display;
 pub mod index;
+pub mod team;
 mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -15,6 +16,8 @@ use crate::calculus::scalar::Lit;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 use index::{Guard, Index, Var};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Type of the value in one register or of one memory access.
@@ -328,8 +331,29 @@ pub enum Control {
     Check(usize),
     /// Exchanges two buffers of the same type and length.
     Swap(usize, usize),
+    /// The loop that follows is one launch. Its kernels are phases of that launch, with a barrier of all work-items between
+    /// them.
+    Together(Team),
     /// The end of a loop.
     End,
+}
+
+/// Work-groups that run a loop of the host in one launch. All of them are resident at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Team {
+    /// Number of work-groups.
+    pub groups: usize,
+    /// Work-items of a group, in one dimension.
+    pub items: usize,
+}
+
+/// What one launch runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Launched {
+    /// A kernel: index into [`Program::kernels`].
+    Kernel(usize),
+    /// A loop that a team runs: the steps of [`Program::control`] from the loop's first step to its end.
+    Loop(Team, Range<usize>),
 }
 
 /// How often a loop of the host repeats.
@@ -387,6 +411,61 @@ impl Program {
         self.control.iter().any(|c| !matches!(c, Control::Launch(_)))
     }
 
+    /// Returns what is launched, in the order of the steps.
+    pub fn launched(&self) -> Vec<Launched> {
+        let (mut out, mut at) = (vec![], 0);
+        while let Some(c) = self.control.get(at) {
+            match c {
+                Control::Together(team) => {
+                    let end = self.end_of_loop(at + 1);
+                    out.push(Launched::Loop(*team, at + 1..end));
+                    at = end;
+                    continue;
+                }
+                Control::Launch(k) => out.push(Launched::Kernel(*k)),
+                _ => {}
+            }
+            at += 1;
+        }
+        let first = |l: &Launched| match l {
+            Launched::Kernel(k) => Some(*k),
+            Launched::Loop(_, steps) => self.phases(steps.clone()).next(),
+        };
+        out.sort_by_key(first);
+        out
+    }
+
+    /// Returns the position behind the end of the loop that begins at this step.
+    pub fn end_of_loop(&self, begin: usize) -> usize {
+        let mut depth = 0usize;
+        for (at, c) in self.control.iter().enumerate().skip(begin) {
+            match c {
+                Control::Repeat(..) | Control::While => depth += 1,
+                Control::End if depth <= 1 => return at + 1,
+                Control::End => depth -= 1,
+                _ => {}
+            }
+        }
+        self.control.len()
+    }
+
+    /// Returns the kernels that these steps launch, in order.
+    pub fn phases(&self, steps: Range<usize>) -> impl Iterator<Item = usize> + '_ {
+        self.control.get(steps).unwrap_or_default().iter().filter_map(|c| match c {
+            Control::Launch(k) => Some(*k),
+            _ => None,
+        })
+    }
+
+    /// Returns the different pairs of buffers that these steps exchange.
+    pub fn exchanged(&self, steps: Range<usize>) -> BTreeSet<(usize, usize)> {
+        let pair = |c: &Control| match c {
+            Control::Swap(a, b) => Some((*a.min(b), *a.max(b))),
+            _ => None,
+        };
+        self.control.get(steps).unwrap_or_default().iter().filter_map(pair).collect()
+    }
+
     /// Removes a kernel and its launch.
     pub fn remove_kernel(&mut self, k: usize) {
         self.kernels.remove(k);
@@ -414,7 +493,7 @@ impl Program {
                     times.push(now * steps.unwrap_or(unknown));
                 }
                 Control::While => times.push(now * unknown),
-                Control::Check(_) | Control::Swap(..) => {}
+                Control::Check(_) | Control::Swap(..) | Control::Together(_) => {}
                 Control::End => {
                     times.pop();
                 }

@@ -158,6 +158,7 @@ fn is_reserved(name: &str) -> bool {
         "local",
         "long",
         "main",
+        "meet_all",
         "private",
         "quad",
         "read_only",

@@ -9,6 +9,16 @@ use crate::kernel::ir::index::Index;
 /// Numbers of adjacent elements that a work-item may process at a time, best first.
 const RUNS: [i64; 4] = [8, 4, 2, 1];
 
+/// Returns the number of adjacent elements that each of `members` work-items processes at a time. If none of the usual numbers divides the
+/// length without more rounds than are needed, each has as many as share them out evenly, and the last run is shorter.
+fn run_of(n: i64, members: i64) -> i64 {
+    let fits = |run: &i64| n % run == 0 && n >= run * members;
+    let usual = RUNS.into_iter().find(fits).unwrap_or(1);
+    let ceil = |n: i64, by: i64| n / by + i64::from(n % by != 0);
+    let least = ceil(n, RUNS[0] * members).max(1);
+    if ceil(n, usual * members) <= least { usual } else { ceil(n, least * members) }
+}
+
 impl Lowerer {
     /// `scanLcl`: the group goes through the array from the left, a run of adjacent elements for each
     /// work-item at a time. Each work-item scans its run in registers; the totals of the runs are scanned in
@@ -21,10 +31,16 @@ impl Lowerer {
         let exclusive = *f.op() == Op::ScanLcl(true);
         let (start, xs) = (x.fst()?, x.snd()?);
         let members = self.kernel.group[0].min(n).max(1);
-        let fits = |run: &i64| n % run == 0 && n >= run * members;
-        let run = RUNS.into_iter().find(fits).unwrap_or(1);
-        let shares = Index::from(n / run);
-        let rounds = n / run / members + i64::from(n / run % members != 0);
+        let run = run_of(n, members);
+        let shares = n / run + i64::from(n % run != 0);
+        let rounds = shares / members + i64::from(shares % members != 0);
+        let shares = Index::from(shares);
+        // The last run may be shorter.
+        let even = n % run == 0;
+        let exists =
+            |me: &mut Lowerer, at: &Index, body: &mut dyn FnMut(&mut Lowerer) -> Step<()>| {
+                if even { body(me) } else { me.where_less(at, &Index::from(n), body) }
+            };
         // The runs' totals are scanned by this many work-items, each of which has `each` of them.
         let scanners = u64::try_from(members).unwrap_or(1).isqrt().next_power_of_two();
         let scanners = i64::try_from(scanners).unwrap_or(1);
@@ -43,12 +59,15 @@ impl Lowerer {
                         if exclusive {
                             me.store(&total.view, &kept.dest.at(&Index::from(lane))?, &shape)?;
                         }
-                        let v = me.read(&g, &xs.at(&share(i).times(run).plus(lane))?)?;
-                        me.combine(f, &total, v, &shape)?;
-                        if exclusive {
-                            return Ok(());
-                        }
-                        me.store(&total.view, &kept.dest.at(&Index::from(lane))?, &shape)
+                        let at = share(i).times(run).plus(lane);
+                        exists(me, &at, &mut |me| {
+                            let v = me.read(&g, &xs.at(&at)?)?;
+                            me.combine(f, &total, v, &shape)?;
+                            if exclusive {
+                                return Ok(());
+                            }
+                            me.store(&total.view, &kept.dest.at(&Index::from(lane))?, &shape)
+                        })
                     })
                 })?;
                 me.store(&total.view, &totals.dest.at(i)?, &shape)
@@ -78,12 +97,28 @@ impl Lowerer {
                     (0..run).try_for_each(|lane| {
                         let own = kept.view.at(&Index::from(lane))?;
                         let at = share(i).times(run).plus(lane);
-                        me.write(&op, &View::pair(before.view.clone(), own), &dest.at(&at)?)
+                        exists(me, &at, &mut |me| {
+                            let pair = View::pair(before.view.clone(), own.clone());
+                            me.write(&op, &pair, &dest.at(&at)?)
+                        })
                     })
                 })
             })?;
             let more = if rounds > 1 { scanners } else { 0 };
             me.repeat(more, true, &mut |me, s| me.combine(f, &carry, sums.view.at(s)?, &shape))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::run_of;
+
+    #[test]
+    fn runs_leave_few_work_items_idle() {
+        let of = |n, members| run_of(n, members);
+        // One round, or as few as runs of eight take.
+        assert_eq!([of(2048, 256), of(2049, 256), of(2049, 512), of(1000, 128)], [8, 5, 5, 8]);
+        assert_eq!([of(7, 7), of(77, 8), of(1 << 20, 256)], [1, 5, 8]);
     }
 }

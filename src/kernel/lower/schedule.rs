@@ -6,7 +6,7 @@
 //! around, so each place is an index function of these variables.
 
 use crate::kernel::ir::index::{Guard, Index, Var};
-use crate::kernel::ir::{BufferRole, Control, Kernel, LoopKind, Mem, Program, Times};
+use crate::kernel::ir::{BufferRole, Control, Kernel, LoopKind, Mem, Program, Team, Times};
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::sync::Arc;
 
@@ -388,6 +388,10 @@ impl Display for Schedule {
                 Control::Check(k) => writeln!(f, "{pad}host: end unless {}[0]", buffer(k))?,
                 Control::Swap(a, b) => {
                     writeln!(f, "{pad}host: exchange {} and {}", buffer(a), buffer(b))?;
+                }
+                Control::Together(team) => {
+                    let Team { groups, items } = team;
+                    writeln!(f, "{pad}together: {groups} work-groups of {items}")?;
                 }
                 Control::End => depth = depth.saturating_sub(1),
             }

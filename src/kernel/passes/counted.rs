@@ -232,7 +232,7 @@ fn is_balanced(steps: &[Control]) -> bool {
             Control::Repeat(..) | Control::While => depth += 1,
             Control::End if depth == 0 => return false,
             Control::End => depth -= 1,
-            Control::Launch(_) | Control::Check(_) | Control::Swap(..) => {}
+            Control::Launch(_) | Control::Check(_) | Control::Swap(..) | Control::Together(_) => {}
         }
     }
     depth == 0
@@ -253,7 +253,7 @@ fn own_steps(control: &[Control], begin: usize, state: usize) -> Option<(Vec<usi
             _ if depth > 0 => {}
             Control::Swap(old, new) if *old == state => other = Some(*new),
             Control::Check(_) => checks += 1,
-            Control::Launch(_) | Control::Swap(..) => own.push(at),
+            Control::Launch(_) | Control::Swap(..) | Control::Together(_) => own.push(at),
         }
     }
     None

@@ -26,7 +26,7 @@ pub fn to_results(p: &mut Program) {
                     continue;
                 }
             }
-            Control::Launch(_) | Control::Check(_) | Control::Swap(..) => {}
+            Control::Launch(_) | Control::Check(_) | Control::Swap(..) | Control::Together(_) => {}
         }
         at += 1;
     }
@@ -56,7 +56,11 @@ pub(super) fn names(control: &[Control], buffer: usize) -> usize {
     let named = |c: &&Control| match c {
         Control::Check(b) => *b == buffer,
         Control::Swap(a, b) => *a == buffer || *b == buffer,
-        Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => false,
+        Control::Launch(_)
+        | Control::Repeat(..)
+        | Control::While
+        | Control::Together(_)
+        | Control::End => false,
     };
     control.iter().filter(named).count()
 }

@@ -181,7 +181,7 @@ pub(super) fn enclosing(p: &Program, at: usize) -> Option<(usize, BTreeSet<u32>)
             Control::End => {
                 open.pop();
             }
-            Control::Launch(_) | Control::Check(_) | Control::Swap(..) => {}
+            Control::Launch(_) | Control::Check(_) | Control::Swap(..) | Control::Together(_) => {}
         }
     }
     let first = open.last()?.0;
@@ -199,7 +199,7 @@ pub(super) fn launches(step: &[Control]) -> Vec<Launch> {
             Control::End => {
                 open.pop();
             }
-            Control::Check(_) | Control::Swap(..) => {}
+            Control::Check(_) | Control::Swap(..) | Control::Together(_) => {}
         }
     }
     found

@@ -80,7 +80,11 @@ pub fn temporaries(p: &mut Program) {
         match c {
             Control::Check(b) => *b = new(*b),
             Control::Swap(a, b) => (*a, *b) = (new(*a), new(*b)),
-            Control::Launch(_) | Control::Repeat(..) | Control::While | Control::End => {}
+            Control::Launch(_)
+            | Control::Repeat(..)
+            | Control::While
+            | Control::Together(_)
+            | Control::End => {}
         }
     }
 }
@@ -100,6 +104,7 @@ fn in_loops(p: &Program, life: &mut BTreeMap<usize, (usize, usize)>) -> BTreeSet
                 named.insert(*b);
             }
             Control::Swap(a, b) => named.extend([*a, *b]),
+            Control::Together(_) => {}
         }
     }
     // Inner loops are completed before outer ones.

@@ -33,6 +33,7 @@ mod rounds_ahead;
 mod sides;
 mod state_copies;
 mod stored_twice;
+pub mod together;
 mod unread;
 mod wide_accesses;
 

@@ -16,8 +16,9 @@ use crate::diag::{Code, Diagnostic};
 use crate::kernel::analysis::conditions::implied;
 use crate::kernel::analysis::race;
 use crate::kernel::ir::index::{Facts, Guard, Index, Var};
+use crate::kernel::ir::team::can_run_loop;
 use crate::kernel::ir::walk::{Effects, changed};
-use crate::kernel::ir::{Block, Check, Expr, Kernel, LoopKind, Mem, Program, Stmt, WARP};
+use crate::kernel::ir::{Block, Check, Expr, Kernel, Launched, LoopKind, Mem, Program, Stmt, WARP};
 use crate::kernel::options::DeviceLimits;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,24 @@ type Checked = Result<(), Box<Diagnostic>>;
 /// As for [`kernel`].
 pub fn verify(program: &Program, device: &DeviceLimits) -> Checked {
     program.kernels.iter().try_for_each(|k| kernel(program, k, device))
+}
+
+/// Verifies that the device runs the teams of a program. What is proved of kernels holds for phases: a team keeps their order, and
+/// all of its work-items meet between them.
+///
+/// # Errors
+/// Returns [`Code::KernelLimit`] if a team does not fit the device, or cannot run its kernels.
+pub fn teams(program: &Program, device: &DeviceLimits) -> Checked {
+    for launched in program.launched() {
+        if let Launched::Loop(team, steps) = launched
+            && !can_run_loop(program, steps.clone(), team, device)
+        {
+            let (groups, items) = (team.groups, team.items);
+            let text = format!("{groups} work-groups of {items} cannot run a loop of the host");
+            return Err(Box::new(Diagnostic::error(Code::KernelLimit, text)));
+        }
+    }
+    Ok(())
 }
 
 /// Verifies a kernel of a program.

@@ -55,6 +55,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             Numbered::Output(k) => ("OUTPUT", k),
             Numbered::Faults => ("FAULT", 0),
             Numbered::GoesOn => ("GOES_ON", 0),
+            Numbered::Meeting => ("MEETING", 0),
         };
         let ty = b.elem.name().to_uppercase();
         let _ = writeln!(out, "    {{{:?}, {ty}, {}, {role}, {number}}},", b.name, b.len);

@@ -42,8 +42,8 @@ struct input {
 };
 
 // A buffer holds an input or an output, of that number, what one kernel leaves for the next, what kernels found wrong
-// with the inputs, or that kernels in a loop have something to do, which is always so here.
-enum role { INPUT, TEMPORARY, OUTPUT, FAULT, GOES_ON };
+// with the inputs, that kernels in a loop have something to do, which is always so here, or where work-groups meet.
+enum role { INPUT, TEMPORARY, OUTPUT, FAULT, GOES_ON, MEETING };
 struct buffer {
     const char *name;
     enum type type;
@@ -450,7 +450,7 @@ int main(int argc, char **argv) {
         if (used == 0) continue;
         char *data = buffer->role == INPUT ? inputs[buffer->number] : allocate(used);
         // What a kernel forgets to write is wrong then.
-        if (buffer->role != INPUT) memset(data, buffer->role == FAULT ? 0 : 0xff, used);
+        if (buffer->role != INPUT) memset(data, buffer->role == FAULT || buffer->role == MEETING ? 0 : 0xff, used);
         check(clEnqueueWriteBuffer(queue, memory[b], CL_TRUE, 0, used, data, 0, NULL, NULL), buffer->name);
         if (buffer->role != INPUT) free(data);
     }

@@ -159,6 +159,7 @@ enum Numbered {
     Output(usize),
     Faults,
     GoesOn,
+    Meeting,
 }
 
 impl Emission<'_> {
@@ -177,6 +178,7 @@ impl Emission<'_> {
             Role::Output(k) => Numbered::Output(*k),
             Role::Faults => Numbered::Faults,
             Role::GoesOn => Numbered::GoesOn,
+            Role::Meeting => Numbered::Meeting,
         })
     }
 

@@ -41,6 +41,7 @@ pub(super) fn tables(e: &Emission) -> Result<String, Diagnostic> {
             Numbered::Output(k) => format!("Output({k})"),
             Numbered::Faults => "Faults".to_owned(),
             Numbered::GoesOn => "GoesOn".to_owned(),
+            Numbered::Meeting => "Meeting".to_owned(),
         };
         let (name, ty, length) = (&b.name, type_of(b.elem), b.len);
         let _ = writeln!(

@@ -89,6 +89,18 @@ impl<'a> Checks<'a> {
         }
     }
 
+    /// Returns the variables of the checks made so far: the type and the name of each.
+    pub(super) fn variables(&self) -> Vec<(&'static str, String)> {
+        let made = self.made.borrow();
+        let of = |(k, m): (usize, &Made)| (variable_type(m.check, m.ty), format!("checked_{k}"));
+        made.iter().enumerate().map(of).collect()
+    }
+
+    /// Forgets what registers hold: those of another kernel follow.
+    pub(super) fn forget_registers(&self) {
+        self.held.borrow_mut().clear();
+    }
+
     /// Records that an index is used for this array.
     pub(super) fn note(&self, index: &Expr, array: &str) {
         let number = match index {
@@ -140,10 +152,10 @@ impl<'a> Checks<'a> {
             let (c, failed, index, kind) = match check {
                 Check::Index(n) => {
                     let (least, skew) = if *n == 0 { (1, " - 1") } else { (*n, "") };
-                    let wide = ty.bytes() > 4 || *n > i64::from(i32::MAX);
+                    let wide = is_wide(*n, *ty);
                     let arrays = arrays.iter().cloned().collect();
                     (
-                        if wide { "ulong" } else { "uint" },
+                        variable_type(*check, *ty),
                         format!("checked_{k} >= {least}"),
                         match ty.is_signed() && !wide {
                             true => format!("(int)checked_{k}{skew}"),
@@ -155,7 +167,8 @@ impl<'a> Checks<'a> {
                 Check::Divisor | Check::Exponent => {
                     let division = *check == Check::Divisor;
                     let kind = if division { FaultKind::Division } else { FaultKind::Exponent };
-                    ("uint", format!("checked_{k} != 0"), "0".to_owned(), kind)
+                    let c = variable_type(*check, *ty);
+                    (c, format!("checked_{k} != 0"), "0".to_owned(), kind)
                 }
             };
             let mut faults = self.shared.faults.borrow_mut();
@@ -168,6 +181,19 @@ impl<'a> Checks<'a> {
             );
         }
         out
+    }
+}
+
+/// Whether an index of this type into so many elements is kept in 64 bits.
+fn is_wide(len: i64, index: ScalarType) -> bool {
+    index.bytes() > 4 || len > i64::from(i32::MAX)
+}
+
+/// The type of the variable of a check.
+fn variable_type(check: Check, index: ScalarType) -> &'static str {
+    match check {
+        Check::Index(n) if is_wide(n, index) => "ulong",
+        Check::Index(_) | Check::Divisor | Check::Exponent => "uint",
     }
 }
 

@@ -1,13 +1,15 @@
 //! The steps of the host in a plan, and what kernels need of the loops around them.
 
 use crate::kernel::index::Var;
-use crate::kernel::ir::{self, Kernel, Program, Times};
+use crate::kernel::ir::{self, Kernel, Launched, Program, Times};
 use crate::opencl::plan::Control;
 
 /// Returns the steps of the host.
 pub(super) fn steps(program: &Program) -> Vec<Control> {
+    let launched = program.launched();
+    let number = |wanted: &Launched| launched.iter().position(|l| l == wanted).unwrap_or(0);
     let step = |c: &ir::Control| match c {
-        ir::Control::Launch(k) => Control::Launch(*k),
+        ir::Control::Launch(k) => Control::Launch(number(&Launched::Kernel(*k))),
         ir::Control::Repeat(Times::Known(n), _) => {
             Control::Repeat(Some(u64::try_from(*n).unwrap_or(0)))
         }
@@ -17,9 +19,22 @@ pub(super) fn steps(program: &Program) -> Vec<Control> {
         ir::Control::While => Control::Repeat(None),
         ir::Control::Check(b) => Control::Check(*b),
         ir::Control::Swap(a, b) => Control::Swap(*a, *b),
-        ir::Control::End => Control::End,
+        ir::Control::End | ir::Control::Together(_) => Control::End,
     };
-    program.control.iter().map(step).collect()
+    let mut out = vec![];
+    let mut rest = 0..program.control.len();
+    while let Some(at) = rest.next() {
+        out.push(match &program.control[at] {
+            // What follows is what the launch does.
+            ir::Control::Together(team) => {
+                let steps = at + 1..program.end_of_loop(at + 1);
+                rest.start = steps.end;
+                Control::Launch(number(&Launched::Loop(*team, steps)))
+            }
+            c => step(c),
+        });
+    }
+    out
 }
 
 /// Returns the counters of the host's loops around a kernel, outermost first; `None` for a loop without a counter.
@@ -33,7 +48,10 @@ pub(super) fn counters(program: &Program, k: &Kernel) -> Vec<Option<Var>> {
             ir::Control::End => {
                 open.pop();
             }
-            ir::Control::Launch(_) | ir::Control::Check(_) | ir::Control::Swap(..) => {}
+            ir::Control::Launch(_)
+            | ir::Control::Check(_)
+            | ir::Control::Swap(..)
+            | ir::Control::Together(_) => {}
         }
     }
     vec![]
@@ -44,7 +62,8 @@ pub(super) const GOES_ON: &str = "goes_on";
 
 /// Whether the host may launch iterations before it knows whether there are any.
 pub(super) fn runs_ahead(program: &Program) -> bool {
-    program.ahead && program.control.contains(&ir::Control::While)
+    // A team needs no host to find out that a loop has ended.
+    program.ahead && steps(program).contains(&Control::Repeat(None))
 }
 
 /// Whether a kernel is launched in a loop that a check ends: one without a counter.

@@ -18,6 +18,8 @@ use crate::opencl::plan::HostPlan;
 use crate::opencl::runtime::Runtime;
 use std::sync::Arc;
 
+mod together;
+
 const F32: ScalarType = ScalarType::F32;
 
 fn c(n: u64) -> Size {
@@ -102,6 +104,10 @@ fn floats(dims: &[u64]) -> Value {
 }
 
 fn plan(t: &Term) -> HostPlan {
+    plan_with(t, &SizeEnv::default())
+}
+
+fn plan_with(t: &Term, env: &SizeEnv) -> HostPlan {
     let device = DeviceLimits {
         max_work_group_size: 1024,
         max_item_sizes: [1024; 3],
@@ -109,18 +115,22 @@ fn plan(t: &Term) -> HostPlan {
         ..DeviceLimits::default()
     };
     let options = Options::new("test", device, &Limits::default());
-    print(&lower(t, &SizeEnv::default(), &options).expect("the term can be lowered"))
+    print(&lower(t, env, &options).expect("the term can be lowered"))
 }
 
 /// Runs the term on the default device and compares the result with the evaluator's. Returns the host plan.
 fn check(t: &Term, inputs: &[(&str, Value)]) -> HostPlan {
-    let plan = plan(t);
+    check_with(t, &SizeEnv::default(), inputs)
+}
+
+/// As [`check`], with values for symbols.
+fn check_with(t: &Term, env: &SizeEnv, inputs: &[(&str, Value)]) -> HostPlan {
+    let plan = plan_with(t, env);
     if std::env::var_os("SHOW").is_some() {
         eprintln!("{}\n{:?}", plan.source, plan.launches);
     }
-    let env = SizeEnv::default();
     let named = inputs.iter().map(|(n, v)| (Arc::from(*n), v.clone())).collect();
-    let expected = eval::apply(t, &env, &named, &Value::unit()).expect("the term has a value");
+    let expected = eval::apply(t, env, &named, &Value::unit()).expect("the term has a value");
     let mut given = Inputs::default();
     for (name, v) in inputs {
         for (k, (ty, bytes)) in v.components().into_iter().enumerate() {

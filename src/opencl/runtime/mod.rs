@@ -8,6 +8,7 @@ mod bandwidth;
 mod cache;
 mod error;
 mod listing;
+mod meeting;
 mod prepared;
 mod products;
 mod resident;
@@ -177,6 +178,7 @@ impl Runtime {
             products: products::available(&runtime, Products::F32),
             products_f16: products::available(&runtime, Products::F16),
             products_i8: products::available(&runtime, Products::I8),
+            resident_groups: meeting::available(&runtime),
         };
         Ok(runtime)
     }

@@ -333,6 +333,12 @@ impl Runtime {
                     self.write(&buffer, &BEFORE_LOOP)?;
                     buffer
                 }
+                Role::Meeting => {
+                    let bytes = bytes_of(b.elem, b.len).unwrap_or_default();
+                    let buffer = self.allocate(bytes)?;
+                    self.write(&buffer, &vec![0; bytes])?;
+                    buffer
+                }
                 Role::Temp | Role::Output(_) | Role::Faults => {
                     let bytes = bytes_of(b.elem, b.len)
                         .ok_or_else(|| internal(format!("the size of `{}` overflows", b.name)))?;
@@ -597,7 +603,7 @@ impl<B: Borrow<Built>> Prepared<B> {
     pub fn check_watched(&self, rt: &Runtime, watch: Watch) -> Result<(RunTimes, Vec<HostArray>)> {
         for (b, buffer) in self.plan().buffers.iter().zip(&self.buffers) {
             match b.role {
-                Role::Input(..) | Role::GoesOn => {}
+                Role::Input(..) | Role::GoesOn | Role::Meeting => {}
                 Role::Temp | Role::Output(_) => rt.poison(buffer, b.len * b.elem.bytes())?,
                 Role::Faults => rt.write(buffer, &vec![0; b.len * b.elem.bytes()])?,
             }

@@ -193,11 +193,12 @@ fn numbers(o: &Options) -> impl Iterator<Item = usize> {
         access_bytes,
         atomics_64: _,
         halves: _,
+        resident_groups,
     } = o.device;
     [
         [o.private_elements, o.unroll, o.global_group],
         [max_work_group_size, local_mem_bytes, sub_group],
-        [compute_units, access_bytes, 0],
+        [compute_units, access_bytes, resident_groups],
         max_item_sizes,
     ]
     .into_iter()

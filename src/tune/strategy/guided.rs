@@ -71,7 +71,7 @@ impl Propose for Guided {
             let best = self.rest.first().map_or(0.0, |v| v.predicted_us);
             let near: HashSet<String> = (self.rest.iter())
                 .take_while(|v| v.predicted_us <= NEAR * best)
-                .map(|v| v.skeleton.clone())
+                .map(|v| v.skeleton_of_term().to_owned())
                 .collect();
             let others = pool.draw(DRAWN, usize::MAX, |c| near.contains(&c.skeleton), go_on);
             self.rest.extend(others);
@@ -133,7 +133,7 @@ impl Propose for Guided {
 fn leaders(tried: &[Tried]) -> Vec<&str> {
     let mut ranked: Vec<(f64, &str)> = tried
         .iter()
-        .filter_map(|t| t.median_us.map(|us| (us, t.variant.skeleton.as_str())))
+        .filter_map(|t| t.median_us.map(|us| (us, t.variant.skeleton_of_term())))
         .collect();
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut leaders: Vec<&str> = vec![];
@@ -161,7 +161,7 @@ fn shares(
     let taken = rest.extract_if(.., |v| {
         let near = v.predicted_us <= NEAR * best;
         let new =
-            left > 0 && near && leaders.contains(&v.skeleton.as_str()) && seen.insert(share(v));
+            left > 0 && near && leaders.contains(&v.skeleton_of_term()) && seen.insert(share(v));
         left -= usize::from(new);
         new
     });

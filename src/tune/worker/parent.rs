@@ -455,7 +455,7 @@ fn out_of_turn(reply: &Reply) -> Failure {
 fn outputs_of(plan: &HostPlan) -> impl Iterator<Item = (ScalarType, usize)> {
     let output = |b: &Buffer| match b.role {
         Role::Output(k) => Some((k, (b.elem, b.len))),
-        Role::Input(..) | Role::Temp | Role::Faults | Role::GoesOn => None,
+        Role::Input(..) | Role::Temp | Role::Faults | Role::GoesOn | Role::Meeting => None,
     };
     plan.buffers.iter().filter_map(output).collect::<BTreeMap<_, _>>().into_values()
 }
