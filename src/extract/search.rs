@@ -221,13 +221,14 @@ const SHORT: f64 = 128.0;
 const PAIRS: usize = 256;
 
 type Key = (Id, Context);
+type Choices = Rc<Vec<Rc<Choice>>>;
 type Map<K, V> = IndexMap<K, V, FxBuildHasher>;
 type Set<K> = IndexSet<K, FxBuildHasher>;
 
 /// The choices known for a key so far.
 #[derive(Default)]
 struct Known {
-    choices: Rc<Vec<Rc<Choice>>>,
+    choices: Choices,
     /// Whether they are complete but for what cycles add.
     computed: bool,
     /// Keys whose choices were computed from these.
@@ -297,7 +298,7 @@ struct Search<'a> {
     early: Set<Key>,
     /// What the e-nodes of keys that were computed again gave, by their numbers, and for which parts. Most parts of a key do not change
     /// when it is computed again. `None` before that.
-    again: Option<HashMap<(Key, usize), (Lists, Gathered), FxBuildHasher>>,
+    again: Option<Map<(Key, usize), (Lists, Gathered)>>,
     /// What was lost when a key was last computed.
     dropped: Map<Key, Dropped>,
     interrupt: &'a Interrupt,
@@ -305,7 +306,7 @@ struct Search<'a> {
 
 /// The choices for each part of an e-node.
 struct Lists {
-    of_parts: Vec<Rc<Vec<Rc<Choice>>>>,
+    of_parts: Vec<Choices>,
     /// Whether the elements of a map, or the next state of a loop, are in a short array of a work-item.
     short: bool,
     short_state: bool,
@@ -314,7 +315,7 @@ struct Lists {
 impl Lists {
     /// Whether these are the same choices.
     fn are(&self, other: &Lists) -> bool {
-        let same = |(a, b): (&Rc<Vec<Rc<Choice>>>, &Rc<Vec<Rc<Choice>>>)| {
+        let same = |(a, b): (&Choices, &Choices)| {
             a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| Rc::ptr_eq(a, b))
         };
         self.of_parts.iter().zip(&other.of_parts).all(same)
@@ -588,7 +589,7 @@ const STACK: usize = 8 << 20;
 
 impl Search<'_> {
     /// Returns the choices known for a key so far; a new key is computed from the choices known below it.
-    fn best(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
+    fn best(&mut self, key: Key) -> Choices {
         if let Some(entry) = self.known.get(&key) {
             let (choices, computed) = (entry.choices.clone(), entry.computed);
             if let Some(user) = self.current {
@@ -611,7 +612,7 @@ impl Search<'_> {
     /// Repeats until no choice changes. The first round computes the keys that used others too early, from the leaves up;
     /// each later round computes the users of keys that changed.
     fn settle(&mut self, rounds: usize) {
-        self.again = Some(HashMap::default());
+        self.again = Some(Map::default());
         let early = std::mem::take(&mut self.early);
         let mut stale: Set<Key> =
             self.known.keys().rev().filter(|key| early.contains(*key)).copied().collect();
@@ -638,7 +639,7 @@ impl Search<'_> {
         self.again = None;
     }
 
-    fn compute(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
+    fn compute(&mut self, key: Key) -> Choices {
         if self.interrupt.requested() {
             return Rc::default();
         }
@@ -649,7 +650,7 @@ impl Search<'_> {
         all
     }
 
-    fn compute_choices(&mut self, key: Key) -> Rc<Vec<Rc<Choice>>> {
+    fn compute_choices(&mut self, key: Key) -> Choices {
         let (class, at) = key;
         // A view is nearly free: no other choice can be better.
         if let Some(view) = self.views.get(&class) {
@@ -663,7 +664,7 @@ impl Search<'_> {
                 self.combine(node, key, &lists, &mut found);
                 continue;
             };
-            let before = again.remove(&(key, i)).filter(|(before, _)| before.are(&lists));
+            let before = again.swap_remove(&(key, i)).filter(|(before, _)| before.are(&lists));
             let own = before.map_or_else(
                 || {
                     let mut own = Gathered::default();
@@ -833,7 +834,7 @@ impl Search<'_> {
         };
         let [short, state] = [short, state].map(|c| c.filter(|_| self.is_short(result)));
         let policy = &self.target.search;
-        let of_parts: Vec<Rc<Vec<Rc<Choice>>>> = match op {
+        let of_parts: Vec<Choices> = match op {
             Op::Sliced | Op::ReduceLcl | Op::ScanLcl(_) if !policy.slices => {
                 return none(Reason::NoGain);
             }

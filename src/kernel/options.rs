@@ -39,6 +39,7 @@ pub struct DeviceLimits {
     pub resident_groups: usize,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(n: &usize) -> bool {
     *n == 0
 }

@@ -357,7 +357,7 @@ fn kernel(
     let p = Printer::new(program, k, &uses, needed, &checks);
     let mut body = String::new();
     p.block(&k.body, 1, &mut body);
-    let mut head = p.arrays(&k.locals, 1, "local ") + &p.arrays(&k.privates, 1, "");
+    let mut head = Printer::arrays(&k.locals, 1, "local ") + &Printer::arrays(&k.privates, 1, "");
     head.push_str(&p.numbers(&uses.ids, &Numbers::of_launch(), 1));
     let made = p.checks.print(&k.name);
     head.push_str(&made.before);
@@ -493,7 +493,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Returns the declarations of arrays.
-    fn arrays(&self, arrays: &[MemArray], depth: usize, space: &str) -> String {
+    fn arrays(arrays: &[MemArray], depth: usize, space: &str) -> String {
         let declared = arrays.iter().map(|a| {
             let c = c_type(stored(ElemTy::scalar(a.scalar)));
             format!(

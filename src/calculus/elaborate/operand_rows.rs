@@ -18,11 +18,7 @@ use crate::calculus::ty::Ty;
 use crate::lang::typed::Prim;
 
 /// Returns the program with the rows that products read in arrays; `None` if it computes no such rows.
-pub(super) fn in_arrays(
-    e: &Ex,
-    env: &SizeEnv,
-    fresh: &mut dyn FnMut() -> Var,
-) -> Option<Ex> {
+pub(super) fn in_arrays(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let mut out = e.clone();
     Rows { env, fresh }.walk(&mut out, 1).then_some(out)
 }

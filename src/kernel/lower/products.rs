@@ -333,7 +333,7 @@ impl Lowerer {
             let mut sums = vec![];
             for n in 0..down * across {
                 let start = match apart {
-                    true => Expr::Splat(Arc::new(Expr::Lit(zero.clone())), t.width),
+                    true => Expr::Splat(Arc::new(Expr::Lit(zero)), t.width),
                     false => {
                         let of = |lane| before(result(n / across, first + n % across, lane));
                         Expr::vector((0..4).map(of).collect::<Step<Vec<_>>>()?)

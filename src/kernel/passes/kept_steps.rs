@@ -74,7 +74,7 @@ fn keeps(body: &Block) -> bool {
         s.visit(&mut |s| {
             simple &= matches!(s, Stmt::Decl(..) | Stmt::Set(..) | Stmt::If(..) | Stmt::Branch(..));
             s.exprs(&mut |e| {
-                e.visit(&mut |e| simple &= !matches!(e, Expr::Products(..) | Expr::Matrices(..)))
+                e.visit(&mut |e| simple &= !matches!(e, Expr::Products(..) | Expr::Matrices(..)));
             });
         });
     }
@@ -126,7 +126,7 @@ fn to_sides(body: &mut Block) {
     let plain = |e: &Expr| {
         let mut plain = !e.has_check();
         e.visit(&mut |e| {
-            plain &= !matches!(e, Expr::Load(..) | Expr::Products(..) | Expr::Matrices(..))
+            plain &= !matches!(e, Expr::Load(..) | Expr::Products(..) | Expr::Matrices(..));
         });
         plain
     };

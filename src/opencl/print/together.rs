@@ -278,7 +278,7 @@ impl Loop<'_> {
             local: [0, 1, 2].map(|d| digit(&local, &k.group, d)),
             global: [0, 1, 2].map(global),
         };
-        out.push_str(&p.arrays(&k.privates, depth + 1, ""));
+        out.push_str(&Printer::arrays(&k.privates, depth + 1, ""));
         out.push_str(&p.numbers(&uses.ids, &numbers, depth + 1));
         out.push_str(&body);
         for (_, name) in self.checks.variables().iter().filter(|_| idle) {
