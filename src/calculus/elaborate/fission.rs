@@ -55,14 +55,14 @@ impl Fission<'_> {
         match &mut e.kind {
             Kind::Map(Prim::Map, f, args) => {
                 let inside = times.saturating_mul(length);
-                let mut changed = self.columns(f, args, inside);
-                let products = self.nest(f, args, inside);
-                changed |= products > 0;
-                changed |= self.walk(&mut f.body, inside);
-                for arg in args.iter_mut().skip(products) {
+                let mut changed = false;
+                // The products of the function will be of these arrays.
+                for arg in args.iter_mut() {
                     changed |= self.walk(arg, times);
                 }
-                changed
+                changed |= self.columns(f, args, inside);
+                changed |= self.nest(f, args, inside);
+                changed | self.walk(&mut f.body, inside)
             }
             // The program itself has chosen what a low-level map computes.
             Kind::Map(..) => false,
@@ -76,8 +76,8 @@ impl Fission<'_> {
         }
     }
 
-    /// Moves the products in the function of a map in front of the map: they become its first arrays. Returns their number.
-    fn nest(&mut self, f: &mut Lambda, args: &mut Vec<Ex>, times: u64) -> usize {
+    /// Moves the products in the function of a map in front of the map: they become its first arrays. Returns whether there are any.
+    fn nest(&mut self, f: &mut Lambda, args: &mut Vec<Ex>, times: u64) -> bool {
         // The rules know products, and products with scalar functions of their results. But the tiles of a product with a
         // mask are better off without other work, and so are two products, whether of different rows or of common ones (matrix
         // instructions compute one product), and a product that is summed in parts.
@@ -89,7 +89,7 @@ impl Fission<'_> {
             && !has_several_products(&g.body)
             && !self.is_tall(&g.body, times.saturating_mul(self.rows(&body.ty)))
         {
-            return 0;
+            return false;
         }
         let mut place = Place { rows: f.own(), lets: vec![], times, found: vec![] };
         self.inner(&mut f.body, &mut place);
@@ -105,7 +105,7 @@ impl Fission<'_> {
             again::rows_of_elements(&mut f.body, self.fresh);
         }
         keep_used(f, args);
-        place.found.len()
+        !place.found.is_empty()
     }
 
     /// Moves the reductions of columns in front of a map that reduces rows, too. Work-items that are neighbours read a column one

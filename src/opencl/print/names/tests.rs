@@ -3,7 +3,8 @@
 use super::super::print;
 use crate::kernel::index::{Guard, Index, Var};
 use crate::kernel::ir::{
-    Block, Buffer, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Stmt,
+    Block, Buffer, BufferRole, Control, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program,
+    Stmt,
 };
 use crate::lang::types::ScalarType::F32;
 
@@ -49,7 +50,7 @@ fn text(body: Block) -> String {
         ],
         scalars: vec![],
         kernels: vec![kernel],
-        control: vec![],
+        control: vec![Control::Launch(0)],
         contract: false,
         relaxed: false,
         halves: false,
