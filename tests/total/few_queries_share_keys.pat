@@ -1,4 +1,4 @@
--- fuzz: seed=1 h=2 g=4 t=8192 d=32
+-- fuzz: seed=1 h=2 g=4 t=701 d=32
 
 -- One query for each head, where g heads share their keys and values: the queries of a group are the few rows of a product.
 entry decode [h][g][t][d] (q: [h * g][d]f32) (K: [h][t][d]f32) (V: [h][t][d]f32) : [h * g][d]f32 =
