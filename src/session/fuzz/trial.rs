@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 /// How many candidates are lowered at most for each one that is wanted, since some have no kernels.
 const SPARE: usize = 4;
 /// Programs that take the interpreter more operations are not compared.
-const MOST_OPERATIONS: f64 = 4e6;
+const MOST_OPERATIONS: f64 = 8e6;
 /// How long to wait for a simulator's complaints: they come on another channel than its answers, and may be late.
 const LATE: Duration = Duration::from_millis(10);
 
