@@ -4,7 +4,8 @@
 //! every stage. The choices of each stage are known, though. Here the best term of a form gets them one at a time, so that each
 //! stage is seen in one term, and [`crate::extract::Joiner`] can join it with the best of the others.
 
-use super::{Choice, Key, Search, Set};
+use super::choice::Choice;
+use super::{Key, Search, Set};
 use crate::calculus::term::{Op, Space};
 use crate::extract::context::{Level, Verdict};
 use std::rc::Rc;
