@@ -18,6 +18,7 @@ use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::hoist;
 use super::interchange::named;
 use super::ranges::Ranges;
+use super::unused::keep_used;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
@@ -95,7 +96,7 @@ impl Elements<'_> {
             }
             self.gathered(i, k, f, args);
         }
-        without_unused(f, args);
+        keep_used(f, args);
     }
 
     /// Replaces the rows that the function reads at places that are computed from the counter `i`, parameter `k`, alone.
@@ -251,17 +252,6 @@ fn size_of(e: &Ex) -> Option<Size> {
         Kind::Size(size) => Some(size.clone()),
         Kind::Lit(lit) => u64::try_from(lit.as_int()?).ok().filter(|n| *n > 0).map(Size::constant),
         _ => None,
-    }
-}
-
-/// Removes the arrays of a map whose elements are not used, if another array gives the length.
-pub(super) fn without_unused(f: &mut Lambda, args: &mut Vec<Ex>) {
-    let used = f.body.free();
-    for k in (0..args.len()).rev() {
-        if args.len() > 1 && !f.params[k].meets(&used) {
-            f.params.remove(k);
-            args.remove(k);
-        }
     }
 }
 

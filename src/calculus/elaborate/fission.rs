@@ -14,6 +14,7 @@ use super::again;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::hoist;
 use super::interchange::named;
+use super::unused::keep_used;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
@@ -354,13 +355,4 @@ pub(super) fn takes_arrays(e: &Ex, of: &Vars) -> bool {
         Kind::Var(v) => of.contains(&v) && matches!(e.ty, Ty::Array(..)),
         _ => e.parts().iter().any(|(_, part)| takes_arrays(part, of)),
     }
-}
-
-/// Drops the parameters that a function does not use any more; one remains.
-pub(super) fn keep_used(f: &mut Lambda, args: &mut Vec<Ex>) {
-    let used = f.body.free();
-    let params = std::mem::take(&mut f.params).into_iter().zip(std::mem::take(args));
-    let (kept, dropped): (Vec<_>, Vec<_>) = params.partition(|(p, _)| p.meets(&used));
-    let kept = if kept.is_empty() { dropped.into_iter().take(1).collect() } else { kept };
-    (f.params, *args) = kept.into_iter().unzip();
 }

@@ -13,6 +13,7 @@
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::cut::Cut;
 use super::fission::{RESULTS, ROW, count, length, parts_that_reduce, reduced, takes_arrays};
+use super::unused::dropped;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::ty::Ty;
 use crate::lang::typed::Prim;
@@ -82,7 +83,7 @@ impl Rows<'_> {
         let (cut, row) = Cut::at(&map, &|part| *part == row, self.fresh)?;
         let rows = cut.array(row, self.fresh)?;
         let mut apart = cut.with(vec![rows], false, self.fresh)?;
-        without_synonyms(&mut apart);
+        dropped(&mut apart);
         Some(apart)
     }
 
@@ -129,15 +130,4 @@ fn in_front(e: &mut Ex, lets: &mut Vec<(Layout, Ex)>) {
         }
         _ => {}
     }
-}
-
-/// Puts variables in place of other names that they have. A function seems to use what has such a name.
-fn without_synonyms(e: &mut Ex) {
-    while let Kind::Let(Layout::Var(v, _), value, body) = &mut e.kind
-        && matches!(value.kind, Kind::Var(_))
-    {
-        body.put(*v, value);
-        *e = (**body).clone();
-    }
-    e.parts_mut().into_iter().for_each(without_synonyms);
 }

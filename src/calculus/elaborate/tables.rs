@@ -13,7 +13,7 @@
 
 use super::again::loops;
 use super::core::{Ex, Kind, Layout, Var, Vars};
-use super::fission::keep_used;
+use super::unused::keep_used;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};

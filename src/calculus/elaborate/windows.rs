@@ -7,9 +7,10 @@
 
 use super::contractions::affine;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
-use super::elements::{bound_in, indexed, is_read, scalars_named, without_unused};
+use super::elements::{bound_in, indexed, is_read, scalars_named};
 use super::interchange::named;
 use super::parts::dimension;
+use super::unused::keep_used;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::lang::typed::Prim;
 
@@ -48,7 +49,7 @@ impl Windows<'_> {
         e.parts_mut().into_iter().for_each(|part| self.walk(part));
         match &mut e.kind {
             Kind::Map(Prim::Map, f, args) => {
-                without_unused(f, args);
+                keep_used(f, args);
                 if let ([p], [array]) = (&f.params[..], &args[..])
                     && p.value(array.span).kind == f.body.kind
                 {

@@ -2,7 +2,7 @@
 
 use super::super::core::{Ex, Kind, Layout};
 use super::super::elements::contains_reduction;
-use super::super::fission::keep_used;
+use super::super::unused::keep_used;
 use super::{Around, Contractions};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::Prim;

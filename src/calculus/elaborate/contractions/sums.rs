@@ -8,7 +8,7 @@
 
 use super::super::approx::Approx;
 use super::super::core::{Ex, Kind, Lambda, Layout, Var};
-use super::super::fission::keep_used;
+use super::super::unused::keep_used;
 use super::counters::contains_pattern;
 use super::{is_sum, is_zero};
 use crate::calculus::ty::Ty;
