@@ -286,6 +286,11 @@ pub struct Warps {
     /// Exponent of the loss with fewer warps: the throughput falls with `(warps / in_flight)^hiding`. In a
     /// product with tiles of 128 by 128 on an H200, two warps reach five sixths of the throughput of four.
     pub hiding: f64,
+    /// Throughput of matrix instructions in a work-group that has its compute unit for itself, as a share of that of several: it waits at
+    /// barriers meanwhile. Products of `f16` and of `f32` in parts on an H200.
+    pub lone_group: f64,
+    /// Fewest work-items of a group that hide such waits themselves.
+    pub lone_group_items: f64,
     /// Most work-groups that a compute unit holds, however small they are.
     pub groups_per_compute_unit: u32,
     /// Smallest number of bytes that memory transfers at once.
@@ -305,6 +310,8 @@ impl Default for Warps {
             at_once: 4,
             in_flight: 4.0,
             hiding: 0.27,
+            lone_group: 0.75,
+            lone_group_items: 512.0,
             groups_per_compute_unit: 32,
             sector_bytes: 32,
             register_file_bytes: 262_144,
@@ -638,6 +645,8 @@ impl CostModel {
         let positive = [
             ("at_once", f64::from(w.at_once)),
             ("in_flight", w.in_flight),
+            ("lone_group", w.lone_group),
+            ("lone_group_items", w.lone_group_items),
             ("groups_per_compute_unit", f64::from(w.groups_per_compute_unit)),
             ("sector_bytes", w.sector_bytes as f64),
             ("register_file_bytes", w.register_file_bytes as f64),
@@ -655,6 +664,7 @@ impl CostModel {
             check(key, bad(v, false), "this cannot be negative");
         }
         check("blocked_share", !(0.0..=1.0).contains(&s.blocked_share), "a share is at most 1");
+        check("lone_group", w.lone_group > 1.0, "a share is at most 1");
         for (key, [least, most]) in [("tile_items", s.tile_items), ("slice_items", s.slice_items)] {
             check(key, least > most, "the fewest stand first");
         }

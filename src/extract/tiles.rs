@@ -70,12 +70,6 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
 const LONG: u64 = 16;
 const SUMS: f64 = 64.0;
 
-/// The rate of matrix instructions in a single group of a compute unit, as a share of that in several.
-const ALONE: f64 = 0.75;
-
-/// Work-items of a group that hide its own waits.
-const MANY: f64 = 512.0;
-
 /// Approximate bytes of a staged partner.
 const PARTNER_BYTES: f64 = 16.0;
 
@@ -279,7 +273,9 @@ impl Tiles {
             let hidden = (each / warps.in_flight).min(1.0).powf(warps.hiding);
             // Matrix instructions are so fast that a group which waits at a barrier should leave work to another.
             let hidden = match self.fragments {
-                Some(_) if resident < 2.0 && items < MANY => hidden * ALONE,
+                Some(_) if resident < 2.0 && items < warps.lone_group_items => {
+                    hidden * warps.lone_group
+                }
                 _ => hidden,
             };
             let slots = target.units() * resident.max(1.0);
