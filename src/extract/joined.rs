@@ -689,6 +689,48 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_form_gets_no_second_value() {
+        let of = passed(["abs", "sqrt"]);
+        let text = |mapped: &str| format!("join . {mapped} . split n.t0");
+        let fast = text("mapGlb 0 (mapSeq abs)");
+        let first = text("mapGlb 0 (mapSeq sqrt)");
+        let slow = text("mapWrg 0 (mapLcl 0 abs)");
+        let candidates =
+            [&fast, &slow].map(|last| candidate_at(&format!("{last} . {first} . xs"), &of, 4));
+        let with = |tile| SizeEnv::from_iter([(Sym::Tile(Size::dim("n")), tile)]);
+        let (mut joiner, mut values) = (Joiner::new(16.0), StageValues::new());
+        joiner.introduce(&candidates.iter().collect::<Vec<_>>(), &dims());
+        for c in &candidates {
+            let (_, parts) = stages::frame(&c.compact).expect("well-typed");
+            values.extend(parts.into_iter().map(|part| (part, [4, 8].map(with).to_vec())));
+        }
+        // The first round times all three stages.
+        let of_round = |joiner: &mut Joiner, round, us: f64| -> Vec<String> {
+            let alone = joiner.alone(round, &values, &dims()).expect("a round");
+            for a in &alone {
+                let is_slow = a.term.to_string().contains("mapLcl");
+                joiner.timed(a, Some(if is_slow { us } else { 1.0 }));
+            }
+            alone.iter().map(|a| a.term.to_string()).collect()
+        };
+        for (us, second) in [(2.0, 3), (4.0, 2)] {
+            let mut joiner = joiner.clone();
+            assert_eq!(of_round(&mut joiner, 0, us).len(), 3);
+            let terms = of_round(&mut joiner, 1, us);
+            assert_eq!(terms.len(), second, "{terms:?}");
+            assert_eq!(terms.iter().any(|t| t.contains("mapLcl")), us < 3.0);
+            // A value that was not timed is expected to take as long as the one that was.
+            assert_eq!(
+                joiner.expected_us(
+                    &candidate_at(&format!("{slow} . {first} . xs"), &of, 16),
+                    &dims()
+                ),
+                Some(us + 1.0)
+            );
+        }
+    }
+
+    #[test]
     fn stages_are_timed_by_themselves() {
         let of = ["abs", "sqrt"];
         let mut joiner = Joiner::new(16.0);
