@@ -122,13 +122,13 @@ mod tests {
     }
 
     fn bound(k: KernelProfile) -> String {
-        let profile = Profile {
-            kernels: vec![k],
-            launches: vec![1.0],
-            units: vec![Unit::Kernel(0)],
-            bytes: 0.0,
-        };
-        estimate(&profile, &model("generic-gpu")).bound
+        alone(k, &model("generic-gpu")).bound
+    }
+
+    /// Estimates a program of one kernel.
+    fn alone(k: KernelProfile, model: &CostModel) -> Prediction {
+        let (kernels, units) = (vec![k], vec![Unit::Kernel(0)]);
+        estimate(&Profile { kernels, launches: vec![1.0], units, bytes: 0.0 }, model)
     }
 
     #[test]
@@ -181,13 +181,7 @@ mod tests {
 
     #[test]
     fn atomic_operations_have_a_rate_where_it_is_known() {
-        let of = |m: &CostModel, atomics| {
-            let kernels = vec![KernelProfile { atomics, ..large() }];
-            estimate(
-                &Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 },
-                m,
-            )
-        };
+        let of = |m: &CostModel, atomics| alone(KernelProfile { atomics, ..large() }, m);
         let mut m = model("generic-gpu");
         assert_eq!(of(&m, 1e9).us, of(&m, 0.0).us);
         m.memory.atomic_gops = Some(50.0);
@@ -209,12 +203,7 @@ mod tests {
             ..access(Mem::Global(0), false, 1e9)
         };
         let of = |a: Access| {
-            let kernels = vec![KernelProfile { accesses: vec![a], ..large() }];
-            estimate(
-                &Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 },
-                &model("nvidia-h200"),
-            )
-            .us
+            alone(KernelProfile { accesses: vec![a], ..large() }, &model("nvidia-h200")).us
         };
         // 32 bytes for each, but for what the cache of all units has by chance.
         let least = 1e9 * 32.0 * 0.9 / 4230.0 / 1e3;
@@ -240,13 +229,7 @@ mod tests {
             let streak = profile::Streak { places: (0..16).map(|k| 4 * k).collect(), step: 0 };
             let accesses = vec![vector; 16];
             let k = KernelProfile { groups, accesses, streaks: vec![streak], ..large() };
-            let profile = Profile {
-                kernels: vec![k],
-                launches: vec![1.0],
-                units: vec![Unit::Kernel(0)],
-                bytes: 0.0,
-            };
-            estimate(&profile, &model("nvidia-h200")).us
+            alone(k, &model("nvidia-h200")).us
         };
         let (rows, neighbours) = (us(64, 65_536.0), us(4, 65_536.0));
         assert!(rows > 4.0 * neighbours, "{rows} {neighbours}");
@@ -256,12 +239,7 @@ mod tests {
     fn doubles_and_halves_have_their_own_rates() {
         let of = |m: &CostModel, bytes| {
             let ops_held = BTreeMap::from([((OpKind::Fma, 1, bytes, 1), 1e12)]);
-            let kernels = vec![KernelProfile { ops_held, ..large() }];
-            estimate(
-                &Profile { kernels, launches: vec![1.0], units: vec![Unit::Kernel(0)], bytes: 0.0 },
-                m,
-            )
-            .us
+            alone(KernelProfile { ops_held, ..large() }, m).us
         };
         let mut m = model("generic-gpu");
         assert!(of(&m, 8) > 20.0 * of(&m, 4));

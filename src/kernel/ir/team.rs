@@ -67,14 +67,6 @@ pub fn shares(k: &Kernel) -> Shares {
     }
 }
 
-/// Returns how often each work-group of the team runs a part of the kernel.
-pub fn turns(k: &Kernel, team: Team) -> usize {
-    match shares(k) {
-        Shares::Items(n) => n.div_ceil(team.groups.saturating_mul(team.items).max(1)),
-        Shares::Groups { groups, .. } => groups.div_ceil(team.groups.max(1)),
-    }
-}
-
 /// Whether work-groups of this many work-items can run those of the kernel.
 fn can_run(k: &Kernel, team_items: usize) -> bool {
     let Shares::Groups { items, .. } = shares(k) else { return true };

@@ -79,11 +79,7 @@ pub(super) fn kernel(
     let name = program.phases(steps.clone()).next().map_or("", |k| &program.kernels[k].name);
     let made = of.checks.print(name);
     body.push_str(&made.after);
-    let mut head = String::new();
-    for a in &of.used.locals {
-        head.push_str(&declared(a));
-    }
-    head.push_str(&made.before);
+    let head = Printer::arrays(&of.used.locals, 1, "local ") + &made.before;
     let mut params = Params::default();
     let constant = |b: usize| !of.used.written.contains(&b) && !all.contains(&b);
     params.buffers(program, &of.used.buffers, &constant, &|_| false);
@@ -100,12 +96,6 @@ pub(super) fn kernel(
     }
     let sizes = [[team.groups * team.items, 1, 1], [team.items, 1, 1]];
     params.kernel(name, sizes, &(head + &body))
-}
-
-fn declared(a: &MemArray) -> String {
-    let c = c_type(stored(ElemTy::scalar(a.scalar)));
-    let align = super::ARRAY_ALIGNMENT;
-    format!("    local {c} {}[{}] __attribute__((aligned({align})));\n", a.name, a.len.max(1))
 }
 
 /// Returns the name, with underscores appended until no buffer or scalar argument has it.
