@@ -130,7 +130,7 @@ fn to_sides(body: &mut Block) {
         });
         plain
     };
-    sides::in_block(body, &plain, &|_| true, &|_| true);
+    sides::in_block(body, &plain, &|_| true, &sides::is_choice);
 }
 
 #[cfg(test)]

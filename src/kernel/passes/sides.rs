@@ -2,6 +2,9 @@
 //!
 //! A score that a mask leaves out, or a sum that is used below a diagonal alone, stands in front of the choice if the form of
 //! the program needs it there. On its side, it is not computed where the other side is taken, and what it loads is not read.
+//!
+//! What a single work-item of a group does is such a side, too: the others need not go through a loop whose results only that one
+//! stores. A device that runs the work-items of a group one after the other would repeat the loop for each of them.
 
 use crate::kernel::analysis::conditions::guard;
 use crate::kernel::ir::walk::{Effects, changed};
@@ -15,7 +18,24 @@ const MOVED: usize = 64;
 /// Moves loops, and what goes with them, to the side of a choice that needs them.
 pub fn loops(k: &mut Kernel) {
     let is_loop = |s: &Stmt| matches!(s, Stmt::Loop { kind: LoopKind::Seq, .. });
-    move_to_sides(k, &is_loop, &|_| true);
+    move_to_sides(k, &is_loop, &|s| sides(s).is_some());
+}
+
+/// Returns the sides of a choice, or of what the first work-item of a group does alone.
+fn sides(s: &Stmt) -> Option<[&[Stmt]; 2]> {
+    match s {
+        Stmt::Branch(_, yes, no) | Stmt::If(_, yes, no) => Some([yes, no]),
+        Stmt::Once(body) => Some([body, &[]]),
+        Stmt::Loop { kind: LoopKind::Lcl(_), lo, hi, body, .. } => {
+            (hi.sub(lo).as_constant() == Some(1)).then_some([body, &[]])
+        }
+        _ => None,
+    }
+}
+
+/// Whether this is a choice that a work-item makes by data or indices.
+pub fn is_choice(s: &Stmt) -> bool {
+    matches!(s, Stmt::If(..) | Stmt::Branch(..))
 }
 
 /// Moves loads from temporaries to the side of a choice by indices that needs them: elements that no kernel reads need not be
@@ -44,12 +64,13 @@ pub fn loads(p: &mut Program) {
 /// Moves to sides of choices what they need, if that `pays` for one of the statements.
 fn move_to_sides(k: &mut Kernel, pays: &dyn Fn(&Stmt) -> bool, choice: &dyn Fn(&Stmt) -> bool) {
     let stored = Effects::of(&k.body).stored;
-    // No other work-item stores what is loaded, and no check is left out.
+    // No other work-group stores what is loaded, and no check is left out.
     let may_move = |e: &Expr| {
         let mut free = !e.has_check();
         e.visit(&mut |e| {
             free &= match e {
-                Expr::Load(m, ..) => matches!(m, Mem::Global(_)) && !stored.contains(m),
+                Expr::Load(m @ Mem::Global(_), ..) => !stored.contains(m),
+                Expr::Load(m, ..) => matches!(m, Mem::Local(_)),
                 Expr::Products(..) | Expr::Matrices(..) => false,
                 _ => true,
             };
@@ -65,10 +86,10 @@ fn block(
     pays: &dyn Fn(&Stmt) -> bool,
     choice: &dyn Fn(&Stmt) -> bool,
 ) {
+    in_block(b, may_move, pays, choice);
     for s in b.iter_mut() {
         s.blocks_mut().into_iter().for_each(|b| block(b, may_move, pays, choice));
     }
-    in_block(b, may_move, pays, choice);
 }
 
 /// Moves statements of a block, which evaluate only what `may_move`, to sides of its choices, if that `pays` for one of them.
@@ -101,8 +122,14 @@ pub fn in_block(
 /// Moves statements in front of a choice to the beginning of one of its sides.
 fn to_side(b: &mut Block, at: usize, second: bool, moved: &[usize]) {
     let front: Block = moved.iter().map(|i| b[*i].clone()).collect();
-    if let Stmt::Branch(_, yes, no) | Stmt::If(_, yes, no) = &mut b[at] {
-        (if second { no } else { yes }).splice(0..0, front);
+    match &mut b[at] {
+        Stmt::Branch(_, yes, no) | Stmt::If(_, yes, no) => {
+            (if second { no } else { yes }).splice(0..0, front);
+        }
+        Stmt::Once(body) | Stmt::Loop { body, .. } => {
+            body.splice(0..0, front);
+        }
+        _ => {}
     }
     let mut i = 0;
     b.retain(|_| {
@@ -152,7 +179,7 @@ impl Uses {
         second: bool,
         may_move: &dyn Fn(&Expr) -> bool,
     ) -> Vec<usize> {
-        let (Stmt::Branch(_, yes, no) | Stmt::If(_, yes, no)) = &b[at] else { return vec![] };
+        let Some([yes, no]) = sides(&b[at]) else { return vec![] };
         let (side, other) = if second { (no, yes) } else { (yes, no) };
         let mut elsewhere = FxHashSet::default();
         read(&b[at], &mut |r| _ = elsewhere.insert(r));
@@ -174,6 +201,7 @@ impl Uses {
                 if self.sets[i].contains(&r)
                     && self.sets[i].iter().all(may_be_inner)
                     && is_pure(&b[i], may_move)
+                    && loads_the_same(b, i, at)
                     && moved.insert(i)
                 {
                     open.extend(&self.names[i]);
@@ -198,6 +226,27 @@ impl Uses {
             }
         }
     }
+}
+
+/// Whether a statement would load the same from local memory behind all statements up to another one: no work-item stores there in
+/// between.
+fn loads_the_same(b: &Block, i: usize, at: usize) -> bool {
+    let mut loaded = FxHashSet::default();
+    b[i].visit(&mut |s| {
+        s.exprs(&mut |e| {
+            e.visit(&mut |e| {
+                if let Expr::Load(m @ Mem::Local(_), ..) = e {
+                    loaded.insert(*m);
+                }
+            });
+        });
+    });
+    if loaded.is_empty() {
+        return true;
+    }
+    let mut between = Effects::default();
+    b[i + 1..at].iter().for_each(|s| between.add(s));
+    !between.meets && between.stored.is_disjoint(&loaded)
 }
 
 /// Whether a statement only computes values of registers.
@@ -259,6 +308,7 @@ pub fn read(s: &Stmt, f: &mut dyn FnMut(u32)) {
 mod tests {
     use super::*;
     use crate::calculus::scalar::Lit;
+    use crate::kernel::ir::Scope;
     use crate::kernel::ir::index::{Guard, Index, Var};
     use crate::kernel::ir::testing::{FLOAT, get, reg};
     use crate::lang::typed::ScalarOp;
@@ -301,6 +351,29 @@ mod tests {
         block(&mut b, &may_move, &is_loop, &|_| true);
         let sides = |s: &Stmt| if let Stmt::If(_, yes, _) = s { yes.len() - 1 } else { 0 };
         b.iter().map(sides).sum()
+    }
+
+    #[test]
+    fn a_sum_that_one_work_item_stores_is_computed_by_it() {
+        let alone = |between: Vec<Stmt>| {
+            let mut b = masked_sum(Mem::Local(0), get(1));
+            b.truncate(2);
+            b.extend(between);
+            let var = Var { id: 8, name: "l0".into(), lo: 0, hi: 0 };
+            let (lo, hi) = (Index::from(0), Index::from(1));
+            let body = vec![Stmt::Store(Mem::Global(1), index(6), get(1))];
+            b.push(Stmt::Loop { kind: LoopKind::Lcl(0), var, lo, hi, body });
+            let is_loop = |s: &Stmt| matches!(s, Stmt::Loop { kind: LoopKind::Seq, .. });
+            block(&mut b, &|_| true, &is_loop, &|s| sides(s).is_some());
+            b.len()
+        };
+        assert_eq!(alone(vec![]), 1);
+        // Others may store what the sum is of.
+        let barrier = Stmt::Barrier { scope: Scope::Group, local: true, global: false };
+        assert_eq!(alone(vec![barrier]), 4);
+        assert_eq!(alone(vec![Stmt::Store(Mem::Local(0), index(7), get(3))]), 4);
+        // All work-items need the sum.
+        assert_eq!(alone(vec![Stmt::Store(Mem::Local(1), index(7), get(1))]), 4);
     }
 
     #[test]
