@@ -25,13 +25,13 @@ entry low [n] (xs: [n]f32) : [n / 128]f32 =
 -- |     t7 = t7 + fabs(t11);
 -- |     t7 = t7 + fabs(t12);
 -- |     tile6[l0] = t7;
--- |     float t9 = 0.0f;
 -- |     barrier(CLK_LOCAL_MEM_FENCE);
--- |     #pragma unroll 16
--- |     for (int i10 = 0; i10 < 64; ++i10) {
--- |         t9 = t9 + tile6[i10];
--- |     }
 -- |     if (l0 == 0) {
+-- |         float t9 = 0.0f;
+-- |         #pragma unroll 16
+-- |         for (int i10 = 0; i10 < 64; ++i10) {
+-- |             t9 = t9 + tile6[i10];
+-- |         }
 -- |         out[g0] = t9;
 -- |     }
 -- | }
