@@ -113,6 +113,13 @@ def segmented_reduce op z flags xs =
   let places = map2 (\e k -> if e then k - 1 else -1) ends number in
   (count, scatter (replicate n z) places (segmented_scan op z starts xs))
 
+-- How many runs of equal keys there are, the key of each, and its elements combined, in their order; `lowest` and `z`
+-- behind them.
+def reduce_by_key op z keys xs =
+  let starts = map2 (\k i -> i == 0 || k != keys[max 0 (i - 1)]) keys (indices keys)
+  let (count, values) = segmented_reduce op z starts xs in
+  (count, (segmented_reduce max lowest starts keys).1, values)
+
 -- From the left: `f (... (f (f z x0) x1) ...)`, one element after the other.
 def foldl f z xs = loop (acc = z) for x in xs do f acc x
 
@@ -163,6 +170,18 @@ def map_3d f xsss = map (map (map f)) xsss
 
 -- `f` of the elements of two arrays of rows.
 def map2_2d f xss yss = map2 (map2 f) xss yss
+
+-- More elements around a matrix, `l` before and `r` behind, as `pad` in both dimensions.
+def pad_2d l r how xss = pad l r how (map (pad l r how) xss)
+
+-- More elements around three dimensions.
+def pad_3d l r how xsss = pad l r how (map (pad_2d l r how) xsss)
+
+-- The windows of `w` by `w` elements of a matrix, at a distance of `s` in both dimensions.
+def slide_2d w s xss = map (map (slide w s) >-> transpose) (slide w s xss)
+
+-- The windows of three dimensions.
+def slide_3d w s xsss = map (map (slide_2d w s) >-> transpose >-> map transpose) (slide w s xsss)
 
 -- Whether all elements are true.
 def and xs = reduce (&&) true xs

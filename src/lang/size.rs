@@ -3,7 +3,8 @@
 //! Division is exact: `a / b` stands for the number whose product with `b` is `a`. If it does not simplify, one
 //! [`Atom::Quot`] remains. Numerators and denominators contain no further quotients, a quotient has coefficient 1
 //! and is the only atom of its monomial, and no two quotients have the same denominator. The caller must ensure
-//! that divisions are exact; [`Size::eval`] checks it.
+//! that divisions are exact; [`Size::eval`] checks it. Lengths that round down are quotients of what a divisor leaves
+//! no rest of: `(a - a%b)/b`.
 
 use super::linear::exact_quotient;
 use crate::diag::Limits;
@@ -18,6 +19,8 @@ pub enum Atom {
     Var(String),
     /// An exact quotient that does not simplify.
     Quot(Box<Size>, Box<Size>),
+    /// The rest of a division, at least 0 and below the divisor. The dividend is not negative.
+    Rest(Box<Size>, Box<Size>),
 }
 
 /// A product of atoms: each atom with its exponent, which is at least 1.
@@ -108,7 +111,7 @@ impl Size {
             {
                 Some(name)
             }
-            Atom::Var(_) | Atom::Quot(..) => None,
+            Atom::Var(_) | Atom::Quot(..) | Atom::Rest(..) => None,
         }
     }
 
@@ -229,9 +232,57 @@ impl Size {
         reduced(&a.mul(&d), &b.mul(&c))
     }
 
+    /// Returns the rest of the division `self / other`.
+    #[must_use]
+    pub fn rest(&self, other: &Size) -> Size {
+        if other.is_zero() {
+            return Size::var(UNDEFINED);
+        }
+        let whole = self.without_constant();
+        let number = self.sub(&whole).as_constant();
+        match (number, other.as_constant()) {
+            (Some(number), Some(k)) if k > 0 && whole.is_multiple_of(other) => {
+                Size::constant(number.rem_euclid(k))
+            }
+            _ if self.is_multiple_of(other) => Size::constant(0),
+            _ => {
+                let atom = Atom::Rest(Box::new(self.clone()), Box::new(other.clone()));
+                Size::term(Monomial::from([(atom, 1)]), 1)
+            }
+        }
+    }
+
+    /// Returns the dividend and the divisor of each rest in the size.
+    pub fn rests(&self) -> BTreeSet<(&Size, &Size)> {
+        let mut found = BTreeSet::new();
+        for atom in self.0.keys().flat_map(|m| m.keys()) {
+            match atom {
+                Atom::Var(_) => {}
+                Atom::Quot(p, q) => found.extend(p.rests().into_iter().chain(q.rests())),
+                Atom::Rest(p, q) => {
+                    found.insert((&**p, &**q));
+                }
+            }
+        }
+        found
+    }
+
     /// Returns whether the size is a multiple of `other` for all values of the parameters.
     pub fn is_multiple_of(&self, other: &Size) -> bool {
-        self.is_zero() || !other.is_zero() && !self.div(other).has_new_quotient(self)
+        if self.is_zero() || !other.is_zero() && !self.div(other).has_new_quotient(self) {
+            return true;
+        }
+        // A dividend and its rest differ by a multiple.
+        let is_own = |(p, q): &(&Size, &Size)| *q == other && self.has_term_of_rest(p, q);
+        let Some((p, q)) = self.rests().into_iter().find(is_own) else { return false };
+        let (p, q) = (p.clone(), q.clone());
+        self.with_rests(&|a, b| (*a == p && *b == q).then(|| p.clone())).is_multiple_of(other)
+    }
+
+    /// Returns whether a rest is a term of the sum, or a factor of one, and not in a quotient.
+    fn has_term_of_rest(&self, p: &Size, q: &Size) -> bool {
+        let atoms = self.0.keys().flat_map(|m| m.keys());
+        atoms.into_iter().any(|a| matches!(a, Atom::Rest(b, c) if **b == *p && **c == *q))
     }
 
     /// Returns whether the size contains a quotient with a denominator that no quotient of `from` has.
@@ -301,7 +352,7 @@ impl Size {
                 Atom::Var(name) => {
                     found.insert(name.clone());
                 }
-                Atom::Quot(p, q) => {
+                Atom::Quot(p, q) | Atom::Rest(p, q) => {
                     p.collect_variables(found);
                     q.collect_variables(found);
                 }
@@ -313,7 +364,7 @@ impl Size {
     pub fn mentions(&self, name: &str) -> bool {
         self.0.keys().flat_map(|m| m.keys()).any(|atom| match atom {
             Atom::Var(v) => v == name,
-            Atom::Quot(p, q) => p.mentions(name) || q.mentions(name),
+            Atom::Quot(p, q) | Atom::Rest(p, q) => p.mentions(name) || q.mentions(name),
         })
     }
 
@@ -323,14 +374,34 @@ impl Size {
         if self.variables().iter().all(|v| replacement(v).is_none()) {
             return self.clone();
         }
+        self.replaced(&|atom| match atom {
+            Atom::Var(name) => replacement(name),
+            Atom::Quot(p, q) => Some(p.substitute(replacement).div(&q.substitute(replacement))),
+            Atom::Rest(p, q) => Some(p.substitute(replacement).rest(&q.substitute(replacement))),
+        })
+    }
+
+    /// Replaces the rests of divisions, given by dividend and divisor. Those for which `replacement` returns `None` stay.
+    #[must_use]
+    pub fn with_rests(&self, replacement: &dyn Fn(&Size, &Size) -> Option<Size>) -> Size {
+        if self.rests().is_empty() {
+            return self.clone();
+        }
+        self.replaced(&|atom| match atom {
+            Atom::Var(_) => None,
+            Atom::Quot(p, q) => Some(p.with_rests(replacement).div(&q.with_rests(replacement))),
+            Atom::Rest(p, q) => replacement(p, q),
+        })
+    }
+
+    /// Replaces atoms. Those for which `replacement` returns `None` stay.
+    fn replaced(&self, replacement: &dyn Fn(&Atom) -> Option<Size>) -> Size {
         let mut sum = Size::constant(0);
         for (monomial, c) in &self.0 {
             let mut product = Size::constant(*c);
             for (atom, exponent) in monomial {
-                let value = match atom {
-                    Atom::Var(name) => replacement(name).unwrap_or_else(|| Size::var(name)),
-                    Atom::Quot(p, q) => p.substitute(replacement).div(&q.substitute(replacement)),
-                };
+                let own = || Size::term(Monomial::from([(atom.clone(), 1)]), 1);
+                let value = replacement(atom).unwrap_or_else(own);
                 product = product.mul(&value.pow(*exponent));
             }
             sum = sum.add(&product);
@@ -383,6 +454,11 @@ impl Size {
                         }
                         p / q
                     }
+                    Atom::Rest(p, q) => match (p.value(env)?, q.value(env)?) {
+                        (p, q) if q <= 0 => return Err(SizeError::NotExact(clip(p), clip(q))),
+                        (p, _) if p < 0 => return Err(SizeError::Negative(clip(p))),
+                        (p, q) => p % q,
+                    },
                 };
                 let power = base.checked_pow(*exponent).ok_or(SizeError::Overflow)?;
                 product = product.checked_mul(power).ok_or(SizeError::Overflow)?;
@@ -402,7 +478,7 @@ fn clip(x: i128) -> i64 {
 fn quotient(monomial: &Monomial) -> Option<(&Size, &Size)> {
     monomial.keys().find_map(|atom| match atom {
         Atom::Quot(p, q) => Some((&**p, &**q)),
-        Atom::Var(_) => None,
+        Atom::Var(_) | Atom::Rest(..) => None,
     })
 }
 
@@ -509,7 +585,8 @@ fn term_multiple(top: &Size, bottom: &Size) -> Option<Size> {
     })
 }
 
-fn fmt_factor(atom: &Atom, exponent: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Prints a power. `alone` says that it is no factor of a product.
+fn fmt_factor(atom: &Atom, exponent: u32, alone: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match atom {
         Atom::Var(name) => f.write_str(name)?,
         Atom::Quot(p, q) => {
@@ -517,10 +594,17 @@ fn fmt_factor(atom: &Atom, exponent: u32, f: &mut fmt::Formatter<'_>) -> fmt::Re
             f.write_str("/")?;
             fmt_operand(q, false, f)?;
         }
+        Atom::Rest(p, q) => {
+            f.write_str(if alone { "" } else { "(" })?;
+            fmt_operand(p, false, f)?;
+            f.write_str("%")?;
+            fmt_operand(q, false, f)?;
+            f.write_str(if alone { "" } else { ")" })?;
+        }
     }
     for _ in 1..exponent {
         f.write_str("*")?;
-        fmt_factor(atom, 1, f)?;
+        fmt_factor(atom, 1, alone, f)?;
     }
     Ok(())
 }
@@ -529,6 +613,7 @@ fn fmt_factor(atom: &Atom, exponent: u32, f: &mut fmt::Formatter<'_>) -> fmt::Re
 fn fmt_operand(size: &Size, product_is_fine: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let factors = |(m, c): (&Monomial, &i64)| m.values().sum::<u32>() + u32::from(*c != 1);
     let simple = size.0.len() <= 1
+        && size.rests().is_empty()
         && size.0.values().all(|c| *c > 0)
         && (product_is_fine || size.0.iter().map(factors).sum::<u32>() <= 1);
     if simple { write!(f, "{size}") } else { write!(f, "({size})") }
@@ -560,7 +645,8 @@ impl fmt::Display for Size {
                 if j > 0 {
                     f.write_str("*")?;
                 }
-                fmt_factor(atom, *exponent, f)?;
+                let alone = size == 1 && *exponent == 1 && monomial.len() == 1;
+                fmt_factor(atom, *exponent, alone, f)?;
             }
         }
         Ok(())
@@ -591,6 +677,12 @@ mod tests {
         assert_eq!(n().sub(&c(3)).div(&c(2)).add(&c(1)).to_string(), "(n - 3)/2 + 1");
         assert_eq!(n().div(&m().mul(&c(2))).to_string(), "n/(2*m)");
         assert_eq!(c(1).sub(&n()).to_string(), "-n + 1");
+        let rest = n().sub(&c(1)).rest(&c(2));
+        assert_eq!(n().sub(&rest).to_string(), "n - (n - 1)%2");
+        assert_eq!(
+            rest.mul(&n()).add(&n().rest(&m()).mul(&c(3))).to_string(),
+            "n*((n - 1)%2) + 3*(n%m)"
+        );
     }
 
     #[test]
@@ -619,6 +711,29 @@ mod tests {
     }
 
     #[test]
+    fn rests_of_divisions() {
+        let rest = |a: &Size, k: i64| a.rest(&c(k));
+        assert_eq!(rest(&c(7), 3), c(1));
+        assert_eq!(rest(&n().mul(&c(4)).add(&c(5)), 2), c(1));
+        assert_eq!(n().mul(&m()).rest(&m()), c(0));
+        // What is left of a dividend is a multiple, and so is what a rest of the opposite adds.
+        let odd = n().sub(&c(1));
+        assert!(odd.sub(&rest(&odd, 4)).is_multiple_of(&c(4)));
+        assert!(n().add(&rest(&n().mul(&c(3)), 4)).is_multiple_of(&c(4)));
+        assert!(!odd.sub(&rest(&n(), 4)).is_multiple_of(&c(4)));
+        let env = |v: &str| Some(if v == "n" { 11 } else { 4 });
+        assert_eq!(odd.sub(&odd.rest(&m())).div(&m()).eval(&env), Ok(2));
+        assert_eq!(n().rest(&m()).pow(2).eval(&env), Ok(9));
+        assert_eq!(n().rest(&m().sub(&c(4))).eval(&env), Err(SizeError::NotExact(11, 0)));
+        assert_eq!(m().sub(&n()).rest(&c(5)).eval(&env), Err(SizeError::Negative(-7)));
+        // The rest is that of the values that are put in.
+        let put = |size: i64| move |v: &str| (v == "n").then(|| c(size));
+        assert_eq!(rest(&n(), 4).substitute(&put(7)), c(3));
+        assert_eq!(n().with_rests(&|_, _| Some(c(0))), n());
+        assert_eq!(rest(&odd, 2).with_rests(&|p, _| Some(p.clone())), odd);
+    }
+
+    #[test]
     fn values_and_errors() {
         let env = |v: &str| (v == "n").then_some(7);
         assert_eq!(n().mul(&n()).eval(&env), Ok(49));
@@ -639,10 +754,11 @@ mod tests {
         let leaf =
             prop_oneof![(-4i64..5).prop_map(Size::constant), "[nmk]".prop_map(|v| Size::var(&v))];
         leaf.prop_recursive(4, 16, 2, |inner| {
-            (inner.clone(), inner, 0..4).prop_map(|(a, b, op)| match op {
+            (inner.clone(), inner, 0..5).prop_map(|(a, b, op)| match op {
                 0 => a.add(&b),
                 1 => a.sub(&b),
                 2 => a.mul(&b),
+                3 => a.rest(&b),
                 _ => a.div(&b),
             })
         })

@@ -324,6 +324,11 @@ impl<'s, 'a> Enter<'s, 'a> {
             }
             return Ok(Ex::new(spread(prim, f, args), ty, span));
         }
+        // What `slide` leaves out may be nothing at these sizes.
+        if prim == Prim::Take && args.iter().all(|xs| xs.ty == ty) {
+            let whole = args.into_iter().next();
+            return whole.ok_or_else(|| inner_problem("a take of nothing", span));
+        }
         if prim == Prim::Zip {
             let zipped = args.into_iter().rev().map(Some).reduce(|rest, first| first?.zip(rest?));
             return zipped.flatten().ok_or_else(|| inner_problem("a zip of nothing", span));

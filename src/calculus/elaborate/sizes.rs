@@ -53,9 +53,12 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// Returns the polynomial over the entry's own parameters.
+    /// Returns the polynomial over the entry's own parameters. Rests of divisions are numbers in it, so that divisions without a rest
+    /// are exact quotients.
     pub(super) fn closed(&self, size: &Poly) -> Poly {
-        size.substitute(&|name| self.steps.get(name).cloned())
+        let lookup = |name: &str| self.values.get(name).and_then(|v| i64::try_from(*v).ok());
+        let value = |p: &Poly, q: &Poly| p.rest(q).eval(&lookup).ok().map(Poly::constant);
+        size.substitute(&|name| self.steps.get(name).cloned()).with_rests(&value)
     }
 
     /// Returns the value of a size.

@@ -925,6 +925,7 @@ impl<'a> Checker<'a> {
                     let (a, b) = (self.size_of(a)?, self.size_of(b)?);
                     Ok(self.infer.sizes.quotient(&a, &b, node.span))
                 }
+                (ScalarOp::Rem, [a, b]) => Ok(self.size_of(a)?.rest(&self.size_of(b)?)),
                 (ScalarOp::Pow, [a, b]) => {
                     let exponent = self.size_of(b)?.as_constant();
                     match exponent.and_then(|c| u32::try_from(c).ok()).filter(|c| *c < 64) {
@@ -944,7 +945,7 @@ impl<'a> Checker<'a> {
 
     fn not_a_size(&self, node: &Node) -> Abort {
         let d = self.error(Code::TypeMismatch, COMPUTED, node.span)
-            .note("sizes are numbers, size names, and their sums, differences, products and exact quotients");
+            .note("sizes are numbers, size names, and their sums, differences, products, exact quotients and rests `n % k`");
         match (&node.kind, self.parameter(node)) {
             (NodeKind::Scalar(ScalarOp::Cast(to), _), _) if to.is_integer() && to.bytes() < 4 => {
                 d.help(format!("`{to}` does not have all lengths; convert to `i32` or `i64`"))

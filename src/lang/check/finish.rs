@@ -8,7 +8,7 @@ use crate::diag::{Code, Diagnostic, Source, Span};
 use crate::lang::size::{EXACT, Size};
 use crate::lang::typed::{Expr, ExprKind, Fun, Literal, ScalarOp};
 use crate::lang::types::{ScalarType, Type};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The state while a definition is converted to the typed core.
@@ -210,7 +210,6 @@ impl<'c, 'a> Finish<'c, 'a> {
     /// Returns the conditions on the sizes, without those that always hold.
     pub fn divides(&mut self, demands: &[Divides]) -> Vec<(Size, Size, Span)> {
         let mut out: Vec<(Size, Size, Span)> = vec![];
-        let mut seen: BTreeSet<(Size, Size)> = BTreeSet::new();
         for demand in demands {
             let dividend = self.size(&demand.dividend, demand.span);
             let divisor = self.size(&demand.divisor, demand.span);
@@ -225,7 +224,7 @@ impl<'c, 'a> Finish<'c, 'a> {
                     self.diagnostics.push(d.help(EXACT));
                 }
             } else if !dividend.is_multiple_of(&divisor)
-                && seen.insert((dividend.clone(), divisor.clone()))
+                && !out.iter().any(|(a, b, _)| *b == divisor && a.sub(&dividend).is_multiple_of(b))
             {
                 out.push((dividend, divisor, demand.span));
             }

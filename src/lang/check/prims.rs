@@ -452,7 +452,17 @@ impl<'a> Checker<'a> {
                 let (n, element) = self.array_of(&t.values[0], &t.place(0))?;
                 let (w, s) = (size(0, &t), size(1, &t));
                 self.not_longer(&w, &n, &t)?;
-                let steps = self.infer.sizes.quotient(&n.sub(&w), &s, t.size_spans[1]);
+                let mut reach = n.sub(&w);
+                // What no window covers is left out.
+                if let Some(rest) = self.infer.sizes.rest(&reach, &s).filter(|rest| !rest.is_zero())
+                {
+                    let (covered, span) = (n.sub(&rest), t.values[0].span);
+                    let ty = array(covered.clone(), element.clone());
+                    let whole = t.values.swap_remove(0);
+                    t.values.push(pattern(Prim::Take, vec![covered], vec![whole], ty, span));
+                    reach = reach.sub(&rest);
+                }
+                let steps = self.infer.sizes.quotient(&reach, &s, t.size_spans[1]);
                 array(steps.add(&Size::constant(1)), array(w, element))
             }
             Prim::Pad(_) => {

@@ -19,6 +19,34 @@ pub struct Divides {
     pub span: Span,
 }
 
+/// A known rest of a division.
+#[derive(Clone, Debug)]
+struct Rest {
+    dividend: Size,
+    divisor: Size,
+    rest: i64,
+}
+
+impl Rest {
+    /// Largest divisor for which all rests are tried.
+    const MOST: i64 = 64;
+
+    /// Returns the rest of another division that follows: by the same divisor, of a dividend that is apart by a known number or by a
+    /// multiple.
+    fn of(&self, dividend: &Size, divisor: &Size) -> Option<Size> {
+        let apart = dividend.sub(&self.dividend);
+        if *divisor != self.divisor {
+            return None;
+        }
+        let Some(k) = divisor.as_constant() else {
+            return apart.is_multiple_of(divisor).then(|| Size::constant(self.rest));
+        };
+        let whole = apart.without_constant();
+        let number = apart.sub(&whole).as_constant()?;
+        whole.is_multiple_of(divisor).then(|| Size::constant((self.rest + number).rem_euclid(k)))
+    }
+}
+
 /// An unknown, its value, and the condition that one size is a multiple of another, if the value needs one.
 type Solution = (String, Size, Option<(Size, Size)>);
 
@@ -32,6 +60,7 @@ pub struct SizeVars {
     /// Rigid unknowns, which stand for the length inside an `iterate`. Equations are never solved for them.
     rigid: Vec<String>,
     waiting: Vec<(Size, Size, Span)>,
+    rests: Vec<Rest>,
     /// The conditions found so far.
     pub divides: Vec<Divides>,
 }
@@ -44,7 +73,7 @@ impl SizeVars {
 
     /// Returns the amount of state.
     pub fn extent(&self) -> usize {
-        self.solved.len() + self.waiting.len() + self.divides.len()
+        self.solved.len() + self.waiting.len() + self.divides.len() + self.rests.len()
     }
 
     /// Returns a fresh unknown.
@@ -77,6 +106,7 @@ impl SizeVars {
         // The solutions have no cycles. The bound only guards against an error here.
         for _ in 0..=self.solved.len() {
             let next = size.substitute(&|v| self.solved.get(v).cloned());
+            let next = next.with_rests(&|p, q| self.rests.iter().find_map(|known| known.of(p, q)));
             if next == size {
                 break;
             }
@@ -102,6 +132,40 @@ impl SizeVars {
         dividend.div(&divisor)
     }
 
+    /// Returns the rest of a division. `None` if an equation may still determine a size: the quotient must be exact, so that the
+    /// equation can be solved.
+    pub fn rest(&self, dividend: &Size, divisor: &Size) -> Option<Size> {
+        let (dividend, divisor) = (self.resolve(dividend), self.resolve(divisor));
+        let mut variables = dividend.variables().into_iter().chain(divisor.variables());
+        let is_open = |name: String| name.starts_with('?') && !self.axes.contains(&name);
+        (!variables.any(is_open)).then(|| dividend.rest(&divisor))
+    }
+
+    /// Makes a difference without unknowns zero by the rest of one division, or by divisions that are all exact.
+    fn solve_rests(&mut self, difference: &Size, span: Span) -> bool {
+        let found = difference.rests();
+        let known =
+            |(p, q): (&Size, &Size), rest| Rest { dividend: p.clone(), divisor: q.clone(), rest };
+        let vanishes = |known: &Rest| difference.with_rests(&|p, q| known.of(p, q)).is_zero();
+        let solution = found.iter().find_map(|(p, q)| {
+            let most = q.as_constant().map_or(1, |q| q.min(Rest::MOST));
+            (0..most).map(|rest| known((p, q), rest)).find(vanishes)
+        });
+        let solution: Vec<Rest> = match solution {
+            Some(one) => vec![one],
+            None if difference.with_rests(&|_, _| Some(Size::constant(0))).is_zero() => {
+                found.into_iter().map(|division| known(division, 0)).collect()
+            }
+            None => return false,
+        };
+        for Rest { dividend, divisor, rest } in &solution {
+            let dividend = dividend.sub(&Size::constant(*rest));
+            self.divides.push(Divides { dividend, divisor: divisor.clone(), span });
+        }
+        self.rests.extend(solution);
+        true
+    }
+
     /// Moves conditions from these places to another.
     pub fn moved(&mut self, from: &dyn Fn(Span) -> bool, to: Span) {
         let places = self.divides.iter_mut().map(|d| &mut d.span);
@@ -120,7 +184,8 @@ impl SizeVars {
             return Ok(());
         }
         if !self.has_unknowns(&difference) || difference.overflowed() {
-            return Err(Clash::Size(a, b));
+            let equal = !difference.overflowed() && self.solve_rests(&difference, span);
+            return if equal { Ok(()) } else { Err(Clash::Size(a, b)) };
         }
         match self.solve(&difference) {
             Some((name, value, demand)) => {
@@ -172,7 +237,7 @@ impl SizeVars {
                 Atom::Quot(p, q) if self.has_unknowns(p) && !self.has_unknowns(q) => {
                     Some((**q).clone())
                 }
-                Atom::Quot(..) | Atom::Var(_) => None,
+                Atom::Quot(..) | Atom::Var(_) | Atom::Rest(..) => None,
             })?;
         let scaled = difference.mul(&denominator);
         if scaled == *difference { None } else { self.solve(&scaled) }

@@ -214,9 +214,18 @@ impl<'a> Checker<'a> {
         let number = length.sub(&length.without_constant()).as_constant().unwrap_or(0);
         let number = step.as_constant().map_or(i64::from(number == 1), |_| number);
         let whole = length.sub(&Size::constant(number));
-        if !whole.is_multiple_of(step) && self.stands_for_number(&whole) {
-            let message = "the step need not divide this length, which is a number";
-            return Err(self.error(Code::NotDivisible, message, span).into());
+        if !whole.is_multiple_of(step) {
+            // Rounded up: `-n` and `n * (step - 1)` have the same rest.
+            let opposite = length.mul(&step.sub(&one));
+            if let Some(rest) = self.infer.sizes.rest(&opposite, step) {
+                let reach = length.add(&rest);
+                let count = self.infer.sizes.quotient(&reach, step, span);
+                return Ok((count, reach.sub(step).add(&one)));
+            }
+            if self.stands_for_number(&whole) {
+                let message = "the step need not divide this length, which is a number";
+                return Err(self.error(Code::NotDivisible, message, span).into());
+            }
         }
         let up = step.as_constant().map_or(number, |s| (number + s - 1).div_euclid(s));
         let up = Size::constant(up);

@@ -201,6 +201,36 @@ fn errors_have_a_place_and_a_way_out() {
     let (d, _) = error("1 + lenght xs");
     assert!(d.help.join(" ").contains("length"), "{d:?}");
     // A condition that the text does not decide is one on the sizes.
-    let entry = check_entry(&Source::new("p", program("xs[1::2]")), None).expect("well-typed");
+    let entry = check_entry(&Source::new("p", program("xs[n/2:]")), None).expect("well-typed");
     assert_eq!(entry.divides.len(), 1);
+}
+
+/// Lengths that do not divide are rounded; a quotient in their place is a condition.
+#[test]
+fn rests_of_lengths() {
+    let said = |text: &str| {
+        let program = format!("entry f [n] [s] (s: i64) (xs: [n]f32) (ys: [5]f32) {text}");
+        let entry = check_entry(&Source::new("p", program), None).expect("well-typed");
+        let conditions = entry.divides.iter().map(|(a, b, _)| format!(", {b} divides {a}"));
+        format!("{}{}", entry.body.ty, conditions.collect::<String>())
+    };
+    for (text, expected) in [
+        ("= slide 3 2 xs", "[(n - (n - 3)%2 - 3)/2 + 1][3]f32"),
+        ("= slide 2 2 ys", "[2][2]f32"),
+        ("= slide 2 2 (xs ++ xs ++ [1])", "[n][2]f32"),
+        ("= slide s s xs |> map sum", "[(n - (n - s)%s)/s]f32"),
+        (": [n/2][2]f32 = slide 2 2 xs", "[n/2][2]f32, 2 divides n"),
+        (
+            "= map2 (+) (map sum (slide 3 2 xs)) (map sum (slide 3 2 xs))",
+            "[(n - (n - 3)%2 - 3)/2 + 1]f32",
+        ),
+        ("= (slide 2 2 xs |> join) with [0] <- 1", "[n - n%2]f32"),
+        ("= map2 (+) xs (join (slide 2 2 xs))", "[n]f32, 2 divides n"),
+        ("= ys[1::2] ++ ys[::2]", "[5]f32"),
+        ("= xs[1::2]", "[(n + (n - 1)%2 - 1)/2]f32"),
+        ("= map2 (+) xs[::2] xs[1::2]", "[n/2]f32, 2 divides n"),
+        ("= take (n - n % 4) xs |> split 4", "[(n - n%4)/4][4]f32"),
+    ] {
+        assert_eq!(said(text), expected, "{text}");
+    }
 }
