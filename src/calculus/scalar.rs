@@ -22,6 +22,7 @@ impl Lit {
     pub fn float(ty: ScalarType, x: f64) -> Lit {
         let bits = match ty {
             ScalarType::F16 => u64::from(half::f16::from_f64(x).to_bits()),
+            ScalarType::BF16 => u64::from(half::bf16::from_f32(x as f32).to_bits()),
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "rounding to f32 is what is asked for"
@@ -40,7 +41,9 @@ impl Lit {
             reason = "wrapping to the type is what is asked for"
         )]
         let bits = match ty {
-            ScalarType::F16 | ScalarType::F32 | ScalarType::F64 => return Lit::float(ty, x as f64),
+            ScalarType::F16 | ScalarType::BF16 | ScalarType::F32 | ScalarType::F64 => {
+                return Lit::float(ty, x as f64);
+            }
             ScalarType::Bool => u64::from(x != 0),
             ScalarType::I8 => i64::from(x as i8) as u64,
             ScalarType::I16 => i64::from(x as i16) as u64,
@@ -61,6 +64,7 @@ impl Lit {
         )]
         match self.ty {
             ScalarType::F16 => Some(half::f16::from_bits(self.bits as u16).to_f64()),
+            ScalarType::BF16 => Some(half::bf16::from_bits(self.bits as u16).to_f64()),
             ScalarType::F32 => Some(f64::from(f32::from_bits(self.bits as u32))),
             ScalarType::F64 => Some(f64::from_bits(self.bits)),
             _ => None,
@@ -70,7 +74,7 @@ impl Lit {
     /// Returns the value of an integer or a bool.
     pub fn as_int(self) -> Option<i128> {
         match self.ty {
-            ScalarType::F16 | ScalarType::F32 | ScalarType::F64 => None,
+            ScalarType::F16 | ScalarType::BF16 | ScalarType::F32 | ScalarType::F64 => None,
             ScalarType::I8 | ScalarType::I16 | ScalarType::I32 | ScalarType::I64 => {
                 Some(i128::from(self.bits.cast_signed()))
             }

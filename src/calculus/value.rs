@@ -163,6 +163,10 @@ impl Leaf {
             ScalarType::F16 => {
                 out.extend_from_slice(&half::f16::from_f64(c.as_float()).to_le_bytes());
             }
+            ScalarType::BF16 => {
+                let nearest = half::bf16::from_f32(c.as_float() as f32);
+                out.extend_from_slice(&nearest.to_le_bytes());
+            }
             ScalarType::F32 => out.extend_from_slice(&(c.as_float() as f32).to_le_bytes()),
             _ => out.extend_from_slice(&c.bits.to_le_bytes()[..ty.bytes()]),
         });
@@ -203,6 +207,7 @@ fn decode(ty: ScalarType, element: &[u8]) -> Cell {
     #[expect(clippy::cast_possible_truncation, reason = "the bytes above the type's width are 0")]
     match ty {
         ScalarType::F16 => Cell::float(ty, half::f16::from_bits(raw as u16).to_f64()),
+        ScalarType::BF16 => Cell::float(ty, half::bf16::from_bits(raw as u16).to_f64()),
         ScalarType::F32 => Cell::float(ty, f64::from(f32::from_bits(raw as u32))),
         ScalarType::F64 => Cell::float(ty, f64::from_bits(raw)),
         ScalarType::Bool => Cell::bool(raw != 0),

@@ -76,7 +76,7 @@ fn element(data: &HostArray, i: usize) -> String {
         };
     }
     let shown = show! {
-        F16 half::f16, F32 f32, F64 f64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32,
+        F16 half::f16, BF16 half::bf16, F32 f32, F64 f64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32,
         U64 u64, Bool bool,
     };
     shown.unwrap_or_default()

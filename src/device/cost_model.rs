@@ -211,6 +211,9 @@ pub struct Compute {
     /// The same of `f16` numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub products_f16_gflops: Option<f64>,
+    /// The same of `bf16` numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub products_bf16_gflops: Option<f64>,
     /// The same of `i8` numbers, added to `i32`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub products_i8_gflops: Option<f64>,
@@ -244,6 +247,7 @@ impl Compute {
         match of {
             Products::F32 => self.products_gflops,
             Products::F16 => self.products_f16_gflops,
+            Products::BF16 => self.products_bf16_gflops,
             Products::I8 => self.products_i8_gflops,
         }
     }
@@ -563,6 +567,7 @@ impl CostModel {
             &mut c.f16_gflops,
             &mut c.products_gflops,
             &mut c.products_f16_gflops,
+            &mut c.products_bf16_gflops,
             &mut c.products_i8_gflops,
         ];
         for rate in rates.into_iter().flatten() {
@@ -603,6 +608,7 @@ impl CostModel {
             ("f16_gflops", c.f16_gflops.unwrap_or(1.0)),
             ("products_gflops", c.products_gflops.unwrap_or(1.0)),
             ("products_f16_gflops", c.products_f16_gflops.unwrap_or(1.0)),
+            ("products_bf16_gflops", c.products_bf16_gflops.unwrap_or(1.0)),
             ("products_i8_gflops", c.products_i8_gflops.unwrap_or(1.0)),
             ("integer_gops", c.integer_gops),
             ("add_latency_ns", c.add_latency_ns),

@@ -47,6 +47,9 @@ pub struct Capabilities {
     /// The same of `f16` numbers.
     #[serde(default)]
     pub products_f16: bool,
+    /// The same of `bf16` numbers.
+    #[serde(default)]
+    pub products_bf16: bool,
     /// The same of `i8` numbers, with sums in `i32`.
     #[serde(default)]
     pub products_i8: bool,
@@ -64,6 +67,7 @@ impl Capabilities {
             ("subgroups", self.sub_group > 0),
             (Products::F32.capability(), self.products),
             (Products::F16.capability(), self.products_f16),
+            (Products::BF16.capability(), self.products_bf16),
             (Products::I8.capability(), self.products_i8),
         ]
         .into_iter()

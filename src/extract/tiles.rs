@@ -144,7 +144,7 @@ impl Tiles {
         if let Some(place) = self.runs.iter().rposition(is) {
             return Some(match self.fragments {
                 // Work-items that neighbour load rows, and neighbouring columns, of matrices that neighbour in memory.
-                Some(Products::F16) => vec![1 + place as u64],
+                Some(Products::F16 | Products::BF16) => vec![1 + place as u64],
                 Some(_) if place > 0 => vec![2, 4],
                 _ => vec![1, 4],
             });

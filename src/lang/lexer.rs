@@ -262,7 +262,7 @@ fn number_end(text: &[u8], at: usize) -> usize {
 /// Returns the value and the suffix of a number token.
 pub fn number(text: &str) -> Result<(Number, Option<ScalarType>), String> {
     let plain: String = text.chars().filter(|c| *c != '_').collect();
-    let suffix = ScalarType::ALL.into_iter().find(|t| plain.ends_with(t.name()));
+    let suffix = ScalarType::suffix(&plain);
     let hex = plain.starts_with("0x") || plain.starts_with("0X");
     let binary = plain.starts_with("0b") || plain.starts_with("0B");
     // In a hexadecimal number, `f32` may be digits, so only an integer suffix is recognised.
@@ -342,6 +342,8 @@ mod tests {
     #[test]
     fn numbers() {
         assert_eq!(number("1.5f32"), Ok((Number::Float(1.5), Some(ScalarType::F32))));
+        assert_eq!(number("1.5bf16"), Ok((Number::Float(1.5), Some(ScalarType::BF16))));
+        assert_eq!(number("0xbf16"), Ok((Number::Int(0xbf16), None)));
         assert_eq!(number("3u32"), Ok((Number::Int(3), Some(ScalarType::U32))));
         assert_eq!(number("0xff"), Ok((Number::Int(255), None)));
         assert_eq!(number("0b101i8"), Ok((Number::Int(5), Some(ScalarType::I8))));

@@ -10,6 +10,8 @@ use std::fmt;
 pub enum ScalarType {
     /// IEEE half.
     F16,
+    /// The upper half of an IEEE single: its exponent, and 7 bits of its fraction.
+    BF16,
     /// IEEE single.
     F32,
     /// IEEE double.
@@ -36,15 +38,16 @@ pub enum ScalarType {
 
 impl ScalarType {
     /// Every scalar type.
-    pub const ALL: [ScalarType; 12] = {
-        use ScalarType::{Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
-        [F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Bool]
+    pub const ALL: [ScalarType; 13] = {
+        use ScalarType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+        [F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Bool]
     };
 
     /// Returns the name in programs.
     pub fn name(self) -> &'static str {
         match self {
             ScalarType::F16 => "f16",
+            ScalarType::BF16 => "bf16",
             ScalarType::F32 => "f32",
             ScalarType::F64 => "f64",
             ScalarType::I8 => "i8",
@@ -64,11 +67,18 @@ impl ScalarType {
         ScalarType::ALL.into_iter().find(|t| t.name() == name)
     }
 
+    /// Returns the type whose name ends a number.
+    pub fn suffix(number: &str) -> Option<Self> {
+        let suffixes = ScalarType::ALL.into_iter().filter(|t| number.ends_with(t.name()));
+        // `bf16` ends in `f16`.
+        suffixes.max_by_key(|t| t.name().len())
+    }
+
     /// Returns the size of an element in memory, in bytes.
     pub fn bytes(self) -> usize {
         match self {
             ScalarType::I8 | ScalarType::U8 | ScalarType::Bool => 1,
-            ScalarType::F16 | ScalarType::I16 | ScalarType::U16 => 2,
+            ScalarType::F16 | ScalarType::BF16 | ScalarType::I16 | ScalarType::U16 => 2,
             ScalarType::F32 | ScalarType::I32 | ScalarType::U32 => 4,
             ScalarType::F64 | ScalarType::I64 | ScalarType::U64 => 8,
         }
@@ -97,9 +107,9 @@ impl ScalarType {
         if rank(other) > rank(self) { other } else { self }
     }
 
-    /// Returns whether the type is `f16`, `f32` or `f64`.
+    /// Returns whether the type is `f16`, `bf16`, `f32` or `f64`.
     pub fn is_float(self) -> bool {
-        matches!(self, ScalarType::F16 | ScalarType::F32 | ScalarType::F64)
+        matches!(self, ScalarType::F16 | ScalarType::BF16 | ScalarType::F32 | ScalarType::F64)
     }
 
     /// Returns whether the type is a signed or unsigned integer.

@@ -3,7 +3,7 @@
 //! Shapes are not known here. A value's components are flattened left to right, one array for each.
 
 use crate::lang::types::ScalarType;
-use half::f16;
+use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ macro_rules! element {
 }
 
 element! {
-    f16, F16; f32, F32; f64, F64;
+    f16, F16; bf16, BF16; f32, F32; f64, F64;
     i8, I8; i16, I16; i32, I32; i64, I64;
     u8, U8; u16, U16; u32, U32; u64, U64;
 }
@@ -115,7 +115,11 @@ impl HostArray {
             ScalarType::U16 => u16::read(b).into(),
             ScalarType::U32 => u32::read(b).into(),
             ScalarType::U64 => u64::read(b).into(),
-            ScalarType::F16 | ScalarType::F32 | ScalarType::F64 | ScalarType::Bool => return None,
+            ScalarType::F16
+            | ScalarType::BF16
+            | ScalarType::F32
+            | ScalarType::F64
+            | ScalarType::Bool => return None,
         })
     }
 
@@ -125,6 +129,7 @@ impl HostArray {
         let b = self.data.get(i.checked_mul(w)?..)?.get(..w)?;
         Some(match self.ty {
             ScalarType::F16 => f16::read(b).to_f64(),
+            ScalarType::BF16 => bf16::read(b).to_f64(),
             ScalarType::F32 => f64::from(f32::read(b)),
             ScalarType::F64 => f64::read(b),
             ScalarType::I8 => f64::from(i8::read(b)),

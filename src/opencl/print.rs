@@ -23,7 +23,6 @@ use crate::kernel::ir::{
 };
 use crate::lang::types::ScalarType;
 use expr::stored;
-use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -40,7 +39,7 @@ struct Needed {
     products: RefCell<BTreeSet<Products>>,
     /// Whether matrices are loaded for them.
     matrices: Cell<bool>,
-    /// Conversions from and to half precision.
+    /// Conversions from and to numbers that are kept as their bits.
     halves: RefCell<BTreeSet<[ElemTy; 2]>>,
 }
 
@@ -50,10 +49,7 @@ pub fn print(program: &Program) -> HostPlan {
     let checks = checks::Shared::default();
     let mut kernels = String::new();
     let mut launches = vec![];
-    let printed = match program.halves {
-        true => Cow::Borrowed(program),
-        false => Cow::Owned(halves::as_bits(program)),
-    };
+    let printed = halves::as_bits(program);
     for launched in printed.launched() {
         let (text, launch) = match launched {
             Launched::Kernel(k) => kernel(&printed, &printed.kernels[k], &needed, &checks),
@@ -178,9 +174,10 @@ fn power(t: ScalarType) -> String {
     )
 }
 
-/// Returns a C function that computes the key by which a float is sorted, from its bits alone.
-fn order_key(t: ScalarType, halves: bool) -> String {
-    let kept = if t == ScalarType::F16 && !halves { t.unsigned() } else { t };
+/// Returns a C function that computes the key by which a float is sorted, from its bits alone. `calculates` says that the device
+/// calculates with `f16`.
+fn order_key(t: ScalarType, calculates: bool) -> String {
+    let kept = if halves::is_kept(t, calculates) { t.unsigned() } else { t };
     let (c, u) = (c_type(ElemTy::scalar(kept)), c_type(ElemTy::scalar(t.unsigned())));
     let all = u64::MAX >> (64 - t.bits());
     let sign = all ^ (all >> 1);

@@ -24,7 +24,7 @@ use crate::diag::{Code, Diagnostic, Result};
 
 /// Capabilities that a rule may need of a device, beyond the standard.
 pub const CAPABILITIES: &[&str] =
-    &["nontemporal", "subgroups", "products", "products_f16", "products_i8"];
+    &["nontemporal", "subgroups", "products", "products_f16", "products_bf16", "products_i8"];
 
 /// Checks that the left side binds every name in a rule's conditions and `let`s.
 fn condition_names_bound(rule: &Rule) -> Result<()> {

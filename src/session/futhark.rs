@@ -7,7 +7,7 @@ use super::npy::NpyArray;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::HostArray;
-use half::f16;
+use half::{bf16, f16};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -425,6 +425,7 @@ fn bytes<const N: usize>(of: [u8; N]) -> [u8; 8] {
 fn float(ty: ScalarType, x: f64) -> [u8; 8] {
     match ty {
         ScalarType::F16 => bytes(f16::from_f64(x).to_ne_bytes()),
+        ScalarType::BF16 => bytes(bf16::from_f64(x).to_ne_bytes()),
         ScalarType::F32 => bytes((x as f32).to_ne_bytes()),
         _ => bytes(x.to_ne_bytes()),
     }
@@ -526,6 +527,10 @@ fn write_value(to: &mut impl Write, value: &NpyArray) -> io::Result<()> {
                 }
                 ScalarType::F16 => {
                     let all = value.data.to_vec::<f16>().unwrap_or_default();
+                    nested(to, &value.shape, &all, &|to, x| write_float(to, ty, f64::from(*x), x))
+                }
+                ScalarType::BF16 => {
+                    let all = value.data.to_vec::<bf16>().unwrap_or_default();
                     nested(to, &value.shape, &all, &|to, x| write_float(to, ty, f64::from(*x), x))
                 }
                 ScalarType::F32 => {

@@ -6,7 +6,7 @@ use crate::lang::parser;
 use crate::lang::size::{Size, SizeError};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{Element, HostArray};
-use half::f16;
+use half::{bf16, f16};
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -357,6 +357,7 @@ pub fn generate_shaped(
     }
     Ok(match ty {
         ScalarType::F16 => float!(f16, f16::from_f64),
+        ScalarType::BF16 => float!(bf16, bf16::from_f64),
         ScalarType::F32 => float!(f32, |x: f64| x as f32),
         ScalarType::F64 => match generator {
             // In full precision.

@@ -606,6 +606,7 @@ fn not_finite(array: &HostArray) -> Option<&'static str> {
         ScalarType::F32 => array.to_vec::<f32>()?.into_iter().for_each(|x| see(f64::from(x))),
         ScalarType::F64 => array.to_vec::<f64>()?.into_iter().for_each(&mut see),
         ScalarType::F16 => array.to_vec::<half::f16>()?.into_iter().for_each(|x| see(x.to_f64())),
+        ScalarType::BF16 => array.to_vec::<half::bf16>()?.into_iter().for_each(|x| see(x.to_f64())),
         _ => {}
     }
     match (nan, infinite) {
@@ -619,6 +620,7 @@ fn not_finite(array: &HostArray) -> Option<&'static str> {
 fn numpy(ty: ScalarType) -> String {
     match ty {
         ScalarType::F16 => "float16".into(),
+        ScalarType::BF16 => "bfloat16".into(),
         ScalarType::F32 => "float32".into(),
         ScalarType::F64 => "float64".into(),
         ScalarType::Bool => "bool".into(),

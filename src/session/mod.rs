@@ -385,6 +385,7 @@ fn offline(model: Option<&CostModel>) -> DeviceInfo {
         capabilities: Capabilities {
             products: has(Products::F32),
             products_f16: has(Products::F16),
+            products_bf16: has(Products::BF16),
             products_i8: has(Products::I8),
             resident_groups: model.is_some_and(|m| m.execution.meeting_us.is_some()),
             ..Capabilities::default()

@@ -139,6 +139,8 @@ fn element(dtype: &DType) -> std::result::Result<(ScalarType, bool), String> {
     let scalar = match (ty.type_char(), ty.size_field()) {
         (TypeChar::Bool, 1) => ScalarType::Bool,
         (TypeChar::Float, 2) => ScalarType::F16,
+        // As NumPy writes the type `bfloat16` of the package `ml_dtypes`.
+        (TypeChar::RawData, 2) => ScalarType::BF16,
         (TypeChar::Float, 4) => ScalarType::F32,
         (TypeChar::Float, 8) => ScalarType::F64,
         (TypeChar::Int, 1) => ScalarType::I8,
@@ -165,6 +167,7 @@ fn type_str(ty: ScalarType) -> &'static str {
     let pick = |little, big| if BIG { big } else { little };
     match ty {
         ScalarType::F16 => pick("<f2", ">f2"),
+        ScalarType::BF16 => pick("<V2", ">V2"),
         ScalarType::F32 => pick("<f4", ">f4"),
         ScalarType::F64 => pick("<f8", ">f8"),
         ScalarType::I8 => "|i1",
@@ -270,6 +273,10 @@ mod tests {
         assert_eq!((a.shape, a.data.to_vec().expect("of that type")), (vec![1, 2], vec![1i32, 2]));
         let a = parse(&file("'>f2'", false, "()", &[0x3c, 0])).expect("the file is well-formed");
         assert_eq!((a.shape, a.data.to_vec().expect("of that type")), (vec![], vec![f16::ONE]));
+        // As the package `ml_dtypes` has it.
+        let a = parse(&file("'<V2'", false, "(2,)", &[0x80, 0x3f, 0, 0xc0])).expect("well-formed");
+        let [one, minus_two] = [1.0, -2.0].map(half::bf16::from_f32);
+        assert_eq!(a.data.to_vec::<half::bf16>().expect("of that type"), [one, minus_two]);
         let a = parse(&file("'|b1'", false, "(2,)", &[0, 1])).expect("the file is well-formed");
         assert_eq!(a.data.to_vec::<bool>().expect("of that type"), [false, true]);
         // With one dimension, both orders are the same.

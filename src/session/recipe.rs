@@ -82,7 +82,8 @@ fn constant(c: Constant, ty: ScalarType) -> Option<i64> {
         (c, ScalarType::U16) => c.integer::<u16>().map(i64::from),
         (c, ScalarType::U32) => c.integer::<u32>().map(i64::from),
         (c, ScalarType::U64) => c.integer::<u64>().map(u64::cast_signed),
-        (c, ScalarType::I32 | ScalarType::F16 | ScalarType::F32 | ScalarType::F64) => {
+        (c, ScalarType::I32) => c.integer::<i32>().map(i64::from),
+        (c, ScalarType::F16 | ScalarType::BF16 | ScalarType::F32 | ScalarType::F64) => {
             c.integer::<i32>().map(i64::from)
         }
     }

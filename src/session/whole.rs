@@ -115,6 +115,7 @@ fn whole(inputs: &Inputs, terms: u64, own: impl Fn(&Slot) -> bool) -> Inputs {
         // Half of the largest range of exact integers. Each term may be a product of two numbers.
         let exact: u64 = match array.ty() {
             ScalarType::F16 => 1 << 10,
+            ScalarType::BF16 => 1 << 7,
             ScalarType::F32 => 1 << 23,
             _ => 1 << 52,
         };
@@ -128,6 +129,11 @@ fn whole(inputs: &Inputs, terms: u64, own: impl Fn(&Slot) -> bool) -> Inputs {
             ScalarType::F16 => {
                 let xs = array.to_vec::<half::f16>().unwrap_or_default();
                 let new = |x: half::f16| half::f16::from_f64(number(x.to_f64()));
+                HostArray::from_slice(&xs.into_iter().map(new).collect::<Vec<_>>())
+            }
+            ScalarType::BF16 => {
+                let xs = array.to_vec::<half::bf16>().unwrap_or_default();
+                let new = |x: half::bf16| half::bf16::from_f64(number(x.to_f64()));
                 HostArray::from_slice(&xs.into_iter().map(new).collect::<Vec<_>>())
             }
             ScalarType::F32 => {

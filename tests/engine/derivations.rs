@@ -145,12 +145,15 @@ fn a_derivation_of_nothing_is_empty() {
 
 /// The rules of the default set that split, vectorise or tile and are not derived from smaller ones: interchanges
 /// of a loop and a map, and mappings to the hardware.
-const PRIMITIVE: [&str; 19] = [
+const PRIMITIVE: [&str; 22] = [
     "reduce-interleave",
     "reduce-columns",
     "spread-fragments",
     "spread-fragments-then",
     "spread-fragments-with",
+    "spread-bfloat-fragments",
+    "spread-bfloat-fragments-then",
+    "spread-bfloat-fragments-with",
     "spread-half-fragments",
     "spread-half-fragments-then",
     "spread-half-fragments-with",

@@ -300,11 +300,14 @@ fn products_by_matrix_instructions() {
         rule_set::<&str>(&[], float).expect("rules").offered(capabilities)
     };
     for float in [Float::Exact, Float::Contract, Float::Relaxed] {
-        for capabilities in [&[][..], &["products"], &["products_f16"], &["products_i8"]] {
+        for capabilities in
+            [&[][..], &["products"], &["products_f16"], &["products_bf16"], &["products_i8"]]
+        {
             let rules = offered(float, capabilities);
             for (of, rule) in [
                 (Products::F32, "spread-fragments"),
                 (Products::F16, "spread-half-fragments"),
+                (Products::BF16, "spread-bfloat-fragments"),
                 (Products::I8, "spread-byte-fragments"),
             ] {
                 // Sums of integers are the same in any order.
@@ -348,11 +351,13 @@ fn products_by_matrix_instructions() {
     assert!(!has(&sums("+", "0", "*"), "f32", Float::Contract));
     assert!(!has(&sums("+", "0", "*"), "f64", Float::Relaxed));
     assert!(!has(&sums("+", "0", "-"), "f32", Float::Relaxed));
-    // Sums of `f16` are another thing.
-    let halves = sums("+", "0", "\\a b -> f32.f16 a * f32.f16 b");
-    assert!(has(&halves, "f16", Float::Relaxed));
-    assert!(!has(&halves, "f16", Float::Contract));
-    assert!(!has(&sums("+", "0", "*"), "f16", Float::Relaxed));
+    // Sums of short floats are another thing.
+    for t in ["f16", "bf16"] {
+        let widened = sums("+", "0", &format!("\\a b -> f32.{t} a * f32.{t} b"));
+        assert!(has(&widened, t, Float::Relaxed));
+        assert!(!has(&widened, t, Float::Contract));
+        assert!(!has(&sums("+", "0", "*"), t, Float::Relaxed));
+    }
     let bytes = sums("+", "0", "\\a b -> i32.i8 a * i32.i8 b");
     assert!(has(&bytes, "i8", Float::Exact));
     // A program may convert the matrices first.

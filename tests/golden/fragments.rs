@@ -43,6 +43,9 @@ fn parts(of: Products, word: u32) -> Vec<f64> {
             let bits = word.to_le_bytes();
             bits.chunks(2).map(|b| f16::from_le_bytes([b[0], b[1]]).to_f64()).collect()
         }
+        Products::BF16 => {
+            [word << 16, word & 0xffff_0000].map(|b| f32::from_bits(b).into()).to_vec()
+        }
         Products::I8 => word.to_le_bytes().map(|b| f64::from(b.cast_signed())).to_vec(),
     }
 }
@@ -196,6 +199,7 @@ impl Group {
 fn bits(t: ScalarType, x: i8) -> u32 {
     match t {
         ScalarType::F16 => f16::from_f32(x.into()).to_bits().into(),
+        ScalarType::BF16 => f32::from(x).to_bits() >> 16,
         ScalarType::F32 => f32::from(x).to_bits(),
         ScalarType::I8 => x.cast_unsigned().into(),
         _ => i32::from(x).cast_unsigned(),
@@ -315,7 +319,7 @@ fn warps_compute_products_of_narrow_elements() {
         ([33, 31, 64], 64),
         ([3, 5, 64], 64),
     ] {
-        for of in [Products::F16, Products::I8] {
+        for of in [Products::F16, Products::BF16, Products::I8] {
             check(of, sizes, &Shape::of(block));
         }
     }
@@ -398,8 +402,11 @@ fn the_text_of_products() {
     settings.set_snapshot_path("../../snapshots/golden");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    for (name, of, block) in [("fragments", Products::F32, 8), ("fragments_f16", Products::F16, 16)]
-    {
+    for (name, of, block) in [
+        ("fragments", Products::F32, 8),
+        ("fragments_f16", Products::F16, 16),
+        ("fragments_bf16", Products::BF16, 16),
+    ] {
         let plan = product_of(of, [64, 64, 64], &Shape::of(block), "toLocalAhead").plan;
         settings.bind(|| insta::assert_snapshot!(name, plan.source));
     }

@@ -14,19 +14,22 @@ pub enum Products {
     F32,
     /// `f16`, whose products are exact in `f32`, with sums in `f32`.
     F16,
+    /// `bf16`, likewise.
+    BF16,
     /// `i8` with sums in `i32`.
     I8,
 }
 
 impl Products {
     /// All kinds.
-    pub const ALL: [Products; 3] = [Products::F32, Products::F16, Products::I8];
+    pub const ALL: [Products; 4] = [Products::F32, Products::F16, Products::BF16, Products::I8];
 
     /// The name of the capability of devices that have the instructions.
     pub fn capability(self) -> &'static str {
         match self {
             Products::F32 => "products",
             Products::F16 => "products_f16",
+            Products::BF16 => "products_bf16",
             Products::I8 => "products_i8",
         }
     }
@@ -36,6 +39,7 @@ impl Products {
         match self {
             Products::F32 => ScalarType::F32,
             Products::F16 => ScalarType::F16,
+            Products::BF16 => ScalarType::BF16,
             Products::I8 => ScalarType::I8,
         }
     }
@@ -43,7 +47,7 @@ impl Products {
     /// The type of the sums.
     pub fn sum(self) -> ScalarType {
         match self {
-            Products::F32 | Products::F16 => ScalarType::F32,
+            Products::F32 | Products::F16 | Products::BF16 => ScalarType::F32,
             Products::I8 => ScalarType::I32,
         }
     }

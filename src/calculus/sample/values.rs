@@ -148,6 +148,7 @@ fn no_number(rng: &mut Rng) -> f64 {
 fn exponents(ty: ScalarType) -> (i32, i32) {
     match ty {
         ScalarType::F16 => (-24, 16),
+        ScalarType::BF16 => (-133, 128),
         ScalarType::F32 => (-149, 128),
         _ => (-1074, 1024),
     }
@@ -276,12 +277,12 @@ mod tests {
     #[test]
     fn wild_floats_are_of_every_kind() {
         let mut rng = super::super::rng(1, "values", 0);
-        for ty in [ScalarType::F16, ScalarType::F32, ScalarType::F64] {
+        for ty in [ScalarType::F16, ScalarType::BF16, ScalarType::F32, ScalarType::F64] {
             let xs =
                 value(&mut rng, &Shape::array(2000, Shape::Scalar(ty)), Style::Wild).to_floats();
             let normal = match ty {
                 ScalarType::F16 => half::f16::MIN_POSITIVE.to_f64(),
-                ScalarType::F32 => f64::from(f32::MIN_POSITIVE),
+                ScalarType::F32 | ScalarType::BF16 => f64::from(f32::MIN_POSITIVE),
                 _ => f64::MIN_POSITIVE,
             };
             let kinds: [fn(f64, f64) -> bool; 6] = [

@@ -360,7 +360,7 @@ impl Parser<'_> {
     }
 
     fn number(&self, text: &str, negative: bool) -> Result<Lit> {
-        let suffix = ScalarType::ALL.into_iter().find(|t| text.ends_with(t.name()));
+        let suffix = ScalarType::suffix(text);
         let digits = suffix.map_or(text, |t| &text[..text.len() - t.name().len()]);
         let sign = if negative { -1.0 } else { 1.0 };
         let point = digits.contains(['.', 'e', 'E']);

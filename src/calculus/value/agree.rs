@@ -59,6 +59,7 @@ impl Offset {
             }
             ScalarType::F64 => self.near(left, right, f64::from_ne_bytes),
             ScalarType::F16 => self.near(left, right, |x| half::f16::from_ne_bytes(x).to_f64()),
+            ScalarType::BF16 => self.near(left, right, |x| half::bf16::from_ne_bytes(x).to_f64()),
             _ => false,
         }
     }

@@ -57,6 +57,13 @@ pub(super) struct Format {
 
 const F16: Format =
     Format { epsilon: 1.0 / 1024.0, most: 65504.0, tiny: 1.0 / 16384.0, precision: 11, least: -14 };
+const BF16: Format = Format {
+    epsilon: 1.0 / 128.0,
+    most: 3.389_531_389_251_535_5e38,
+    tiny: f32::MIN_POSITIVE as f64,
+    precision: 8,
+    least: -126,
+};
 const F32: Format = Format {
     epsilon: f32::EPSILON as f64,
     most: f32::MAX as f64,
@@ -77,6 +84,7 @@ impl Format {
     pub fn of(ty: ScalarType) -> &'static Format {
         match ty {
             ScalarType::F16 => &F16,
+            ScalarType::BF16 => &BF16,
             ScalarType::F32 => &F32,
             _ => &F64,
         }

@@ -29,7 +29,7 @@ impl Tolerance {
     /// of average size up to 40 000 terms, and a sum of `f16` up to 100.
     pub fn of(ty: ScalarType, terms: u64) -> Tolerance {
         let (ulps, per_root) = match ty {
-            ScalarType::F16 => (4.0, 0.5),
+            ScalarType::F16 | ScalarType::BF16 => (4.0, 0.5),
             _ => (64.0, 0.5),
         };
         Tolerance { ulps, per_root, terms }
@@ -55,6 +55,7 @@ impl Tolerance {
 #[derive(Clone, Copy, Debug)]
 pub struct Slack {
     f16: f64,
+    bf16: f64,
     f32: f64,
     f64: f64,
 }
@@ -65,6 +66,7 @@ impl Slack {
         let relative = |ty| Tolerance::of(ty, terms).relative(ty);
         Slack {
             f16: relative(ScalarType::F16),
+            bf16: relative(ScalarType::BF16),
             f32: relative(ScalarType::F32),
             f64: relative(ScalarType::F64),
         }
@@ -75,6 +77,7 @@ impl Slack {
     pub fn relative(&self, ty: ScalarType) -> f64 {
         match ty {
             ScalarType::F16 => self.f16,
+            ScalarType::BF16 => self.bf16,
             ScalarType::F32 => self.f32,
             _ => self.f64,
         }

@@ -26,6 +26,8 @@ pub enum Fault {
 pub fn round(ty: ScalarType, x: f64) -> f64 {
     match ty {
         ScalarType::F16 => half::f16::from_f64(x).to_f64(),
+        // As on every device, where the number is an `f32` first.
+        ScalarType::BF16 => half::bf16::from_f32(x as f32).to_f64(),
         ScalarType::F32 => f64::from(x as f32),
         _ => x,
     }
@@ -46,9 +48,8 @@ fn wrap(ty: ScalarType, x: i64) -> Cell {
         ScalarType::U16 => i64::from(x as u16),
         ScalarType::U32 => i64::from(x as u32),
         ScalarType::Bool => i64::from(x != 0),
-        ScalarType::I64 | ScalarType::U64 | ScalarType::F16 | ScalarType::F32 | ScalarType::F64 => {
-            x
-        }
+        ScalarType::I64 | ScalarType::U64 => x,
+        ScalarType::F16 | ScalarType::BF16 | ScalarType::F32 | ScalarType::F64 => x,
     })
 }
 
@@ -56,6 +57,7 @@ fn wrap(ty: ScalarType, x: i64) -> Cell {
 pub(super) fn int_to(ty: ScalarType, wide: i128, low: i64) -> Cell {
     let x = match ty {
         ScalarType::F16 => round(ty, wide as f64),
+        ScalarType::BF16 => round(ty, f64::from(wide as f32)),
         // Convert directly: the way through f64 would round twice.
         ScalarType::F32 => f64::from(wide as f32),
         ScalarType::F64 => wide as f64,

@@ -127,6 +127,7 @@ fn is_reserved(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "add_products",
         "add_products_f16",
+        "add_products_bf16",
         "add_products_i8",
         "add_tf32",
         "auto",

@@ -452,7 +452,7 @@ fn part(
     }
     let fields: Vec<Leaf> = group.iter().map(|k| leaves[*k].clone()).collect();
     // Few devices have halves.
-    if fields.iter().any(|(_, t)| *t == ScalarType::F16) {
+    if fields.iter().any(|(_, t)| matches!(t, ScalarType::F16 | ScalarType::BF16)) {
         return None;
     }
     let word = match fields.iter().map(|(_, t)| width(*t)).sum() {

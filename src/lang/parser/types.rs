@@ -279,6 +279,7 @@ impl Parser<'_> {
                 "float" | "real" => Some("f32"),
                 "double" => Some("f64"),
                 "half" => Some("f16"),
+                "bfloat" | "bfloat16" => Some("bf16"),
                 "byte" | "char" => Some("u8"),
                 "boolean" => Some("bool"),
                 _ => None,

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum type { F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, BOOL };
-static const size_t type_bytes[] = {2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1};
-static const double type_largest[] = {65504.0, 3.4028234663852886e38, 1.7976931348623157e308};
+enum type { F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, BOOL };
+static const size_t type_bytes[] = {2, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1};
+static const double type_largest[] = {65504.0, 3.3895313892515355e38, 3.4028234663852886e38, 1.7976931348623157e308};
 
 // What an array is filled with.
 enum recipe {
@@ -159,10 +159,26 @@ static double from_half(uint16_t bits) {
     return bits & 0x8000 ? -x : x;
 }
 
+// The upper half of the nearest single whose lower half is zero, of two that are as near the even one.
+static uint16_t to_upper(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    if (isnan(x)) return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static double from_upper(uint16_t upper) {
+    uint32_t bits = (uint32_t)upper << 16;
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
 // An element as it is stored: of a float type the float, else the integer.
 static void store(enum type type, double x, int64_t k, char *to) {
     switch (type) {
     case F16: { uint16_t v = to_half(x); memcpy(to, &v, 2); break; }
+    case BF16: { uint16_t v = to_upper((float)x); memcpy(to, &v, 2); break; }
     case F32: { float v = (float)x; memcpy(to, &v, 4); break; }
     case F64: memcpy(to, &x, 8); break;
     case I8: case U8: { uint8_t v = (uint8_t)k; memcpy(to, &v, 1); break; }
@@ -179,6 +195,7 @@ static uint64_t load(enum type type, const char *from) {
     double x = 0.0;
     switch (type) {
     case F16: { uint16_t v; memcpy(&v, from, 2); x = from_half(v); break; }
+    case BF16: { uint16_t v; memcpy(&v, from, 2); x = from_upper(v); break; }
     case F32: { float v; memcpy(&v, from, 4); x = v; break; }
     case F64: memcpy(&x, from, 8); break;
     case I8: { int8_t v; memcpy(&v, from, 1); return (uint64_t)(int64_t)v; }

@@ -138,6 +138,7 @@ fn expected(e: &Emission) -> Vec<u8> {
 pub fn type_of(ty: ScalarType) -> Type {
     match ty {
         ScalarType::F16 => Type::F16,
+        ScalarType::BF16 => Type::BF16,
         ScalarType::F32 => Type::F32,
         ScalarType::F64 => Type::F64,
         ScalarType::I8 => Type::I8,

@@ -6,6 +6,8 @@
 pub enum Type {
     /// IEEE half.
     F16,
+    /// The upper half of an IEEE single.
+    BF16,
     /// IEEE single.
     F32,
     /// IEEE double.
@@ -77,7 +79,7 @@ impl Type {
     pub fn bytes(self) -> usize {
         match self {
             Type::I8 | Type::U8 | Type::Bool => 1,
-            Type::F16 | Type::I16 | Type::U16 => 2,
+            Type::F16 | Type::BF16 | Type::I16 | Type::U16 => 2,
             Type::F32 | Type::I32 | Type::U32 => 4,
             Type::F64 | Type::I64 | Type::U64 => 8,
         }
@@ -87,6 +89,7 @@ impl Type {
     pub fn largest(self) -> f64 {
         match self {
             Type::F16 => 65504.0,
+            Type::BF16 => from_upper(0x7f7f),
             Type::F32 => f64::from(f32::MAX),
             Type::F64 => f64::MAX,
             _ => 0.0,
@@ -100,6 +103,7 @@ impl Type {
         let raw = u64::from_le_bytes(word);
         match self {
             Type::F16 => from_half(raw as u16).to_bits(),
+            Type::BF16 => from_upper(raw as u16).to_bits(),
             Type::F32 => f64::from(f32::from_bits(raw as u32)).to_bits(),
             Type::I8 => i64::from(raw as i8) as u64,
             Type::I16 => i64::from(raw as i16) as u64,
@@ -110,13 +114,15 @@ impl Type {
     }
 
     fn is_float(self) -> bool {
-        matches!(self, Type::F16 | Type::F32 | Type::F64)
+        matches!(self, Type::F16 | Type::BF16 | Type::F32 | Type::F64)
     }
 
     fn write(self, number: Number, to: &mut Vec<u8>) {
         let bits = match (self, number) {
             (Type::F16, Number::Float(x)) => u64::from(to_half(x)),
             (Type::F16, Number::Integer(k)) => u64::from(to_half(k as f64)),
+            (Type::BF16, Number::Float(x)) => u64::from(to_upper(x as f32)),
+            (Type::BF16, Number::Integer(k)) => u64::from(to_upper(k as f64 as f32)),
             (Type::F32, Number::Float(x)) => u64::from((x as f32).to_bits()),
             (Type::F32, Number::Integer(k)) => u64::from((k as f64 as f32).to_bits()),
             (Type::F64, Number::Float(x)) => x.to_bits(),
@@ -208,6 +214,19 @@ fn to_half(x: f64) -> u16 {
     let rest = x / unit - f64::from(whole);
     let up = rest > 0.5 || rest == 0.5 && whole % 2 == 1;
     sign | (exponent * 1024 + whole + u16::from(up))
+}
+
+/// Rounds to the nearest single whose lower half is zero, ties to even. Returns the upper half.
+fn to_upper(x: f32) -> u16 {
+    let bits = x.to_bits();
+    if x.is_nan() {
+        return (bits >> 16) as u16 | 0x40;
+    }
+    ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}
+
+fn from_upper(bits: u16) -> f64 {
+    f64::from(f32::from_bits(u32::from(bits) << 16))
 }
 
 fn from_half(bits: u16) -> f64 {

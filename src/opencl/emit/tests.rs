@@ -1,5 +1,5 @@
 use super::numbers::{Recipe, Type, fill, random};
-use half::f16;
+use half::{bf16, f16};
 
 fn floats(recipe: Recipe, length: usize) -> Vec<f32> {
     let bytes = fill(recipe, Type::F32, length, 7);
@@ -34,6 +34,26 @@ fn halves_are_rounded_as_the_library_does() {
     for bits in 0..=u16::MAX {
         let read = f64::from_bits(Type::F16.read(&bits.to_le_bytes()));
         let want = f16::from_bits(bits).to_f64();
+        assert!(read.to_bits() == want.to_bits() || read.is_nan() && want.is_nan(), "{bits}");
+    }
+}
+
+#[test]
+#[expect(clippy::cast_possible_truncation, reason = "some of the random bits")]
+fn upper_halves_are_rounded_as_the_library_does() {
+    for i in 0..20_000 {
+        let bits = random(2, i);
+        for x in [bits as u32, bits as u32 & 0xffff_8000, 0x7f7f_8000, 0x7f7f_7fff, 1] {
+            let x = f32::from_bits(x);
+            let made = fill(Recipe::Float(x.into()), Type::BF16, 1, 0);
+            let made = bf16::from_bits(u16::from_le_bytes([made[0], made[1]]));
+            let want = bf16::from_f32(x);
+            assert!(made.to_bits() == want.to_bits() || made.is_nan() && want.is_nan(), "{x}");
+        }
+    }
+    for bits in 0..=u16::MAX {
+        let read = f64::from_bits(Type::BF16.read(&bits.to_le_bytes()));
+        let want = bf16::from_bits(bits).to_f64();
         assert!(read.to_bits() == want.to_bits() || read.is_nan() && want.is_nan(), "{bits}");
     }
 }

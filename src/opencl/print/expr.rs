@@ -28,9 +28,6 @@ pub(super) enum Prec {
     Primary,
 }
 
-/// Numbers of half precision and their bits.
-const BITS: (ScalarType, ScalarType) = (ScalarType::F16, ScalarType::U16);
-
 /// C text with the precedence of its outermost operator.
 pub(super) struct Text(pub(super) String, Prec);
 
@@ -389,8 +386,7 @@ impl Printer<'_> {
             }
             ScalarOp::OrderKey => x(0),
             // Halves are kept as their bits where a device does not calculate with them.
-            ScalarOp::Bits if !self.program.halves && (t.scalar, from.scalar) == BITS => x(0),
-            ScalarOp::Bits if !self.program.halves && (from.scalar, t.scalar) == BITS => x(0),
+            ScalarOp::Bits if halves::are_bits(from.scalar, t.scalar, self.program.halves) => x(0),
             ScalarOp::Bits => primary(format!("as_{}({})", c_type(t), x(0).0)),
             ScalarOp::IsNan | ScalarOp::IsInf => {
                 let test = self.call(op.function().unwrap_or_default(), es);
@@ -468,8 +464,7 @@ impl Printer<'_> {
                 primary(format!("select({}, {}, {mask})", x(2).0, x(1).0))
             }
             ScalarOp::Cast(_)
-                if !self.program.halves
-                    && (from.scalar == ScalarType::F16 || t.scalar == ScalarType::F16) =>
+                if [from, t].iter().any(|t| halves::is_kept(t.scalar, self.program.halves)) =>
             {
                 self.needed.halves.borrow_mut().insert([from, t]);
                 self.call(&halves::function(from, t), es)

@@ -1,6 +1,7 @@
 //! Products of matrices by the matrix instructions of NVIDIA, in inline PTX.
 //!
-//! Products of `f16` and of `i8` are exact. For `f32`, the instructions multiply tf32 numbers, which are `f32` numbers with 10 bits of fraction instead of 23. Each number is
+//! Products of `f16`, of `bf16` and of `i8` are exact. For `f32`, the instructions multiply tf32 numbers, which are `f32` numbers with
+//! 10 bits of fraction instead of 23. Each number is
 //! the sum of a large part, the nearest tf32 number, and a small part of at most 2^-11 of the number, which has one bit more than a
 //! tf32 number at most. The instruction truncates that bit. The product of two small parts is omitted. So a product is off by
 //! less than `2.01 * 2^-22` of itself; products of whole numbers up to 2^11 are exact.
@@ -13,6 +14,7 @@ pub fn function(of: Products) -> &'static str {
     match of {
         Products::F32 => "add_products",
         Products::F16 => "add_products_f16",
+        Products::BF16 => "add_products_bf16",
         Products::I8 => "add_products_i8",
     }
 }
@@ -43,6 +45,7 @@ pub fn definition(of: Products) -> &'static str {
     match of {
         Products::F32 => OF_F32,
         Products::F16 => OF_F16,
+        Products::BF16 => OF_BF16,
         Products::I8 => OF_I8,
     }
 }
@@ -65,6 +68,13 @@ macro_rules! exact {
 
 const OF_F16: &str =
     exact!("add_products_f16", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "float", "f");
+
+const OF_BF16: &str = exact!(
+    "add_products_bf16",
+    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+    "float",
+    "f"
+);
 
 const OF_I8: &str =
     exact!("add_products_i8", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", "int", "r");

@@ -13,6 +13,8 @@ pub(super) fn vector_suffix(width: usize) -> String {
 pub(super) fn c_type(t: ElemTy) -> String {
     let name = match t.scalar {
         ScalarType::F16 => "half",
+        // No type of OpenCL C: see `halves`.
+        ScalarType::BF16 => "bfloat",
         ScalarType::F32 => "float",
         ScalarType::F64 => "double",
         ScalarType::I8 => "char",

@@ -177,6 +177,7 @@ impl Runtime {
             sub_group: sub_group::size(&runtime),
             products: products::available(&runtime, Products::F32),
             products_f16: products::available(&runtime, Products::F16),
+            products_bf16: products::available(&runtime, Products::BF16),
             products_i8: products::available(&runtime, Products::I8),
             resident_groups: meeting::available(&runtime),
         };

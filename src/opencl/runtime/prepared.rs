@@ -8,7 +8,7 @@ use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs, Slot};
 use crate::opencl::plan::{Arg, Control, HostPlan, Launch, Role};
-use half::f16;
+use half::{bf16, f16};
 use opencl3::error_codes::{CL_INVALID_OPERATION, CL_SUCCESS, ClError};
 use opencl3::event::{CL_COMPLETE, CL_RUNNING, Event};
 use opencl3::kernel::Kernel;
@@ -470,6 +470,7 @@ fn set_scalar(kernel: &Kernel, i: u32, value: &HostArray) -> opencl3::Result<()>
     }
     match value.ty() {
         ScalarType::F16 => set!(f16),
+        ScalarType::BF16 => set!(bf16),
         ScalarType::F32 => set!(f32),
         ScalarType::F64 => set!(f64),
         ScalarType::I8 => set!(i8),

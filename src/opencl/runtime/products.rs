@@ -20,6 +20,7 @@ fn values(of: Products) -> usize {
     match of {
         Products::F32 => 40_009,
         Products::F16 => 2003,
+        Products::BF16 => 251,
         Products::I8 => 251,
     }
 }
@@ -40,6 +41,11 @@ fn words(of: Products) -> (&'static str, &'static str) {
             "ushort2 bits;
     vstore_half2_rte((float2)(element(i, j), element(i, j + 1)), 0, (private half*)&bits);
     return as_uint(bits);",
+        ),
+        // Whole numbers below 256 are the upper halves of singles.
+        Products::BF16 => (
+            "uint",
+            "return as_uint((float)element(i, j)) >> 16 | as_uint((float)element(i, j + 1));",
         ),
         Products::I8 => (
             "uint",
@@ -121,7 +127,7 @@ fn expected(of: Products, at: usize) -> f64 {
 fn are_right(of: Products, results: &[f64]) -> bool {
     let most = match of {
         Products::F32 => 8.0 * 20_000.0 * 20_000.0 * 2f64.powi(-20),
-        Products::F16 | Products::I8 => 0.5,
+        Products::F16 | Products::BF16 | Products::I8 => 0.5,
     };
     results.len() == ITEMS / 32 * SHAPE[0] * SHAPE[1]
         && results.iter().enumerate().all(|(at, x)| (*x - expected(of, at)).abs() < most)
@@ -161,7 +167,7 @@ mod tests {
 
     #[test]
     fn sums_of_products_are_exact_where_they_must_be() {
-        for of in [Products::F16, Products::I8] {
+        for of in [Products::F16, Products::BF16, Products::I8] {
             assert!((0..256).all(|at| expected(of, at).abs() < 2f64.powi(24)));
         }
     }
