@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A value with its hash, which is computed once. Values of different hashes are told apart at once, so a tree
 /// of shared nodes is hashed and compared without a walk through it.
@@ -15,10 +16,63 @@ pub(super) struct Hashed<T> {
 
 impl<T: Hash> Hashed<T> {
     pub fn new(value: T) -> Hashed<T> {
-        let mut hasher = FxHasher::default();
-        value.hash(&mut hasher);
-        Hashed { hash: hasher.finish(), value }
+        Hashed { hash: hash_of(&value), value }
     }
+}
+
+impl<T> Hashed<T> {
+    /// The value with a hash that is known: equal values have equal ones.
+    pub fn with(hash: u64, value: T) -> Hashed<T> {
+        Hashed { hash, value }
+    }
+}
+
+/// Number of parts of [`Latest`], each with a lock of its own, and of values that each part keeps.
+const SHARDS: usize = 64;
+const KEPT: usize = 1 << 11;
+
+/// The values that were made last, at places by their hashes: a later one takes the place of an earlier one. An equal value that
+/// is made again is the same one, so most values are compared without a walk through them, and what a value knows is found once.
+pub(super) struct Latest<T>([Mutex<Vec<Option<Arc<Hashed<T>>>>>; SHARDS]);
+
+impl<T> Latest<T> {
+    pub const fn new() -> Latest<T> {
+        Latest([const { Mutex::new(vec![]) }; SHARDS])
+    }
+
+    /// Returns the value that is kept with this hash, if `same` holds for it.
+    pub fn find(&self, hash: u64, same: impl Fn(&T) -> bool) -> Option<Arc<Hashed<T>>> {
+        let (shard, place) = places(hash);
+        let shard = self.0[shard].lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = shard.get(place)?.clone();
+        drop(shard);
+        kept.filter(|kept| kept.hash == hash && same(&kept.value))
+    }
+
+    /// Keeps a value.
+    pub fn keep(&self, value: Arc<Hashed<T>>) {
+        let (shard, place) = places(value.hash);
+        let mut shard = self.0[shard].lock().unwrap_or_else(PoisonError::into_inner);
+        if shard.is_empty() {
+            shard.resize_with(KEPT, || None);
+        }
+        let before = shard[place].replace(value);
+        // The last use of a large value may take long.
+        drop(shard);
+        drop(before);
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "part of a hash")]
+fn places(hash: u64) -> (usize, usize) {
+    (hash as usize % SHARDS, hash as usize / SHARDS % KEPT)
+}
+
+/// Returns the hash of a value.
+pub(super) fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = FxHasher::default();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl<T> Deref for Hashed<T> {

@@ -13,7 +13,8 @@ use crate::lang::typed::PadMode;
 /// # Errors
 /// When a part of `f` has no vector form; the error names the part.
 pub(super) fn push(w: &Size, f: &Term) -> Result<Term, TypeError> {
-    if is_elementary(f) || only_rearranges(f) {
+    // The vector form of a function that works on elements without loops is the same code.
+    if f.is_elementary() || only_rearranges(f) {
         return vectorize(w, f);
     }
     let new = |args: Vec<Term>| {
@@ -74,13 +75,6 @@ fn splat(w: &Size, t: &Ty) -> Result<Term, TypeError> {
         }
         t => Term::new(Op::Splat, vec![w.clone()], vec![t.clone()], vec![]),
     }
-}
-
-/// Whether a function works on elements without loops: its vector form is the same code.
-fn is_elementary(f: &Term) -> bool {
-    let mut elements = true;
-    f.visit(&mut |t| elements &= !t.ty().dom.has_array() && !t.ty().cod.has_array());
-    elements
 }
 
 /// Whether a function only moves elements, including constants.

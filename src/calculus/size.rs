@@ -112,6 +112,11 @@ impl Size {
         Size::make(n, 1, vec![])
     }
 
+    /// Whether the size depends on a symbol whose value tuning chooses.
+    pub fn is_chosen(&self) -> bool {
+        self.0.factors.iter().any(|(s, _)| s.is_chosen())
+    }
+
     /// One symbol.
     pub fn sym(s: Sym) -> Size {
         Size::make(1, 1, vec![(s, 1)])

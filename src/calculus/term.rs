@@ -2,12 +2,14 @@
 //!
 //! A node has the sizes, types and function arguments that its operator requires; see [`super::op`].
 
-use super::hashed::Hashed;
+use super::hashed::{Hashed, Latest, hash_of};
 use super::scalar::ScalarFn;
 use super::size::{Size, Sym};
 use super::ty::{FnTy, Ty};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::cmp::Ordering;
+use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
 
 pub use super::op::{MapKind, Op, ReduceKind, ScanKind, Shares, Space, TypeError, signature};
 
@@ -15,18 +17,95 @@ fn fail<T>(text: String) -> Result<T, TypeError> {
     Err(TypeError(text))
 }
 
-#[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A node is determined by its parts; the rest is what is known of it.
+#[derive(Debug)]
 struct Node {
+    parts: Parts,
+    ty: FnTy,
+    /// The number of nodes, counted once for each use.
+    size: usize,
+    /// The number of reductions, scans and histograms, counted once for each use.
+    reductions: usize,
+    known: Facts,
+    /// See [`Term::expand`]; not set for a term that is its own expansion.
+    expanded: OnceLock<Term>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Parts {
     op: Op,
     sizes: Vec<Size>,
     tys: Vec<Ty>,
     args: Vec<Term>,
-    ty: FnTy,
-    /// The number of nodes, counted once for each use.
-    size: usize,
-    /// Whether the result does not depend on the argument.
-    constant: bool,
 }
+
+/// What holds for a term.
+#[derive(Debug)]
+struct Facts {
+    /// The result does not depend on the argument.
+    constant: bool,
+    /// No part takes or gives an array.
+    elementary: bool,
+    /// A size or a type in the term depends on a symbol whose value tuning chooses.
+    chosen: bool,
+    /// See [`Term::is_view`].
+    view: bool,
+    /// Chains are nested to the right.
+    flat: bool,
+    /// There is nothing to expand, and no identity in a chain.
+    plain: bool,
+}
+
+impl Facts {
+    fn of(parts: &Parts, ty: &FnTy) -> Facts {
+        let Parts { op, sizes, tys, args } = parts;
+        let all = |holds: fn(&Facts) -> bool| args.iter().all(|a| holds(&a.0.known));
+        let any = |holds: fn(&Facts) -> bool| args.iter().any(|a| holds(&a.0.known));
+        let constant = ty.dom == Ty::Unit
+            || match op {
+                Op::Compose => args.last().is_some_and(Term::is_constant),
+                Op::Input(_) | Op::Lit(_) | Op::SizeValue(_) | Op::Bang | Op::Iota => true,
+                Op::Fork | Op::Cond | Op::ToMem(_) => all(|a| a.constant),
+                Op::Scalar(f) => !f.body.mentions_arg(),
+                _ => false,
+            };
+        let elementary = !ty.dom.has_array() && !ty.cod.has_array() && all(|a| a.elementary);
+        let chosen =
+            sizes.iter().any(Size::is_chosen) || tys.iter().any(Ty::is_chosen) || any(|a| a.chosen);
+        let view = *op == Op::OnRead || (op.is_view() || op.is_frame()) && all(|a| a.view);
+        let nested = *op == Op::Compose && *args[0].op() == Op::Compose;
+        let flat = !nested && all(|a| a.flat);
+        let kept = match op {
+            Op::Compose => args.iter().all(|a| *a.op() != Op::Id),
+            Op::Vectorize => all(|a| a.elementary),
+            op => !super::tiling::is_defined(op),
+        };
+        let plain = flat && kept && all(|a| a.plain);
+        Facts { constant, elementary, chosen, view, flat, plain }
+    }
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Node) -> bool {
+        self.parts == other.parts
+    }
+}
+
+impl Eq for Node {}
+
+impl PartialOrd for Node {
+    fn partial_cmp(&self, other: &Node) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Node {
+    fn cmp(&self, other: &Node) -> Ordering {
+        self.parts.cmp(&other.parts)
+    }
+}
+
+static LATEST: Latest<Node> = Latest::new();
 
 /// A well-typed closed function. Cheap to clone; equal terms are structurally equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,22 +117,37 @@ impl Term {
     /// # Errors
     /// When the parts do not fit together; see [`signature`].
     pub fn new(op: Op, sizes: Vec<Size>, tys: Vec<Ty>, args: Vec<Term>) -> Result<Term, TypeError> {
-        let arg_types: Vec<FnTy> = args.iter().map(|a| a.ty().clone()).collect();
-        let ty = signature(&op, &sizes, &tys, &arg_types)?;
-        Ok(Term::node(op, sizes, tys, args, ty))
+        Term::made(Parts { op, sizes, tys, args }, |Parts { op, sizes, tys, args }| {
+            let arg_types: Vec<FnTy> = args.iter().map(|a| a.ty().clone()).collect();
+            signature(op, sizes, tys, &arg_types)
+        })
     }
 
+    /// Builds a node whose type is known to be this one.
     fn node(op: Op, sizes: Vec<Size>, tys: Vec<Ty>, args: Vec<Term>, ty: FnTy) -> Term {
-        let size = args.iter().fold(1, |sum: usize, a| sum.saturating_add(a.size()));
-        let constant = ty.dom == Ty::Unit
-            || match &op {
-                Op::Compose => args.last().is_some_and(Term::is_constant),
-                Op::Input(_) | Op::Lit(_) | Op::SizeValue(_) | Op::Bang | Op::Iota => true,
-                Op::Fork | Op::Cond | Op::ToMem(_) => args.iter().all(Term::is_constant),
-                Op::Scalar(f) => !f.body.mentions_arg(),
-                _ => false,
-            };
-        Term(Arc::new(Hashed::new(Node { op, sizes, tys, args, ty, size, constant })))
+        let parts = Parts { op, sizes, tys, args };
+        Term::made(parts, |_| Ok::<_, Infallible>(ty)).unwrap_or_else(|never| match never {})
+    }
+
+    /// Returns the node of these parts, whose type `ty` gives if there is no such node yet.
+    fn made<E>(parts: Parts, ty: impl FnOnce(&Parts) -> Result<FnTy, E>) -> Result<Term, E> {
+        let hash = hash_of(&parts);
+        if let Some(known) = LATEST.find(hash, |node| node.parts == parts) {
+            return Ok(Term(known));
+        }
+        let ty = ty(&parts)?;
+        let known = Facts::of(&parts, &ty);
+        let Parts { op, args, .. } = &parts;
+        let sum = |own: usize, of: fn(&Term) -> usize| {
+            args.iter().fold(own, |sum, a| sum.saturating_add(of(a)))
+        };
+        let reduces = matches!(op, Op::Reduce(_) | Op::ReducePart | Op::Scan(_) | Op::Histogram);
+        let (size, reductions) = (sum(1, Term::size), sum(reduces.into(), Term::reductions));
+        let expanded = OnceLock::new();
+        let node = Node { parts, ty, size, reductions, known, expanded };
+        let node = Arc::new(Hashed::with(hash, node));
+        LATEST.keep(node.clone());
+        Ok(Term(node))
     }
 
     /// Builds the node that takes `dom`; its other sizes and its types follow from `written`, `dom` and the
@@ -84,22 +178,22 @@ impl Term {
 
     /// Returns the operator.
     pub fn op(&self) -> &Op {
-        &self.0.op
+        &self.0.parts.op
     }
 
     /// Returns the sizes.
     pub fn sizes(&self) -> &[Size] {
-        &self.0.sizes
+        &self.0.parts.sizes
     }
 
     /// Returns the types.
     pub fn tys(&self) -> &[Ty] {
-        &self.0.tys
+        &self.0.parts.tys
     }
 
     /// Returns the function arguments.
     pub fn args(&self) -> &[Term] {
-        &self.0.args
+        &self.0.parts.args
     }
 
     /// Returns the type.
@@ -174,12 +268,20 @@ impl Term {
         })
     }
 
+    /// Whether every chain in the term is nested to the right.
+    pub fn is_flat(&self) -> bool {
+        self.0.known.flat
+    }
+
     /// Returns the same term with every chain nested to the right, so that terms that differ only in the
     /// nesting of chains become equal.
     ///
     /// # Errors
     /// Never for a well-typed term; building the parts repeats the type checks.
     pub fn flat(&self) -> Result<Term, TypeError> {
+        if self.0.known.flat {
+            return Ok(self.clone());
+        }
         let factor = |t: &Term| {
             let args = t.args().iter().map(Term::flat).collect::<Result<Vec<_>, _>>()?;
             t.with_args(args)
@@ -194,7 +296,15 @@ impl Term {
     /// # Errors
     /// When a vectorised function has no vector form; the error says which.
     pub fn expand(&self) -> Result<Term, TypeError> {
-        self.expand_where(&|_| true)
+        if let Some(known) = self.0.expanded.get() {
+            return Ok(known.clone());
+        }
+        let out = self.expand_where(&Term::expand, |_| true)?;
+        if out != *self {
+            // Another thread has set the same.
+            self.0.expanded.set(out.clone()).ok();
+        }
+        Ok(out)
     }
 
     /// As [`Term::expand`], but [`Op::Vectorize`] stays as it is.
@@ -202,12 +312,19 @@ impl Term {
     /// # Errors
     /// Never for a well-typed term; building the parts repeats the type checks.
     pub fn unpacked(&self) -> Result<Term, TypeError> {
-        self.expand_where(&|op| *op != Op::Vectorize)
+        self.expand_where(&Term::unpacked, |op| *op != Op::Vectorize)
     }
 
-    fn expand_where(&self, which: &dyn Fn(&Op) -> bool) -> Result<Term, TypeError> {
-        let args =
-            self.args().iter().map(|a| a.expand_where(which)).collect::<Result<Vec<_>, _>>()?;
+    /// Expands the operator if `which` accepts it, and the arguments as `expand` does.
+    fn expand_where(
+        &self,
+        expand: &dyn Fn(&Term) -> Result<Term, TypeError>,
+        which: fn(&Op) -> bool,
+    ) -> Result<Term, TypeError> {
+        if self.0.known.plain {
+            return Ok(self.clone());
+        }
+        let args = self.args().iter().map(expand).collect::<Result<Vec<_>, _>>()?;
         if *self.op() == Op::Compose {
             return args[0].after(&args[1]);
         }
@@ -231,9 +348,7 @@ impl Term {
 
     /// Whether the term is made of operators that only rearrange: see [`Op::is_view`].
     pub fn is_view(&self) -> bool {
-        let op = self.op();
-        *op == Op::OnRead
-            || (op.is_view() || op.is_frame()) && self.args().iter().all(Term::is_view)
+        self.0.known.view
     }
 
     /// Whether the term is a view that can be stored through: see [`Op::is_invertible`].
@@ -270,7 +385,15 @@ impl Term {
     /// # Errors
     /// When the new sizes make a part ill-typed.
     pub fn with_sizes(&self, f: &dyn Fn(&Sym) -> Option<Size>) -> Result<Term, TypeError> {
-        Resized { f, terms: FxHashMap::default(), types: FxHashMap::default() }.term(self)
+        Resized::by(f, false).term(self)
+    }
+
+    /// As [`Term::with_sizes`], for an `f` that replaces only symbols whose values tuning chooses.
+    ///
+    /// # Errors
+    /// As [`Term::with_sizes`].
+    pub fn with_chosen_sizes(&self, f: &dyn Fn(&Sym) -> Option<Size>) -> Result<Term, TypeError> {
+        Resized::by(f, true).term(self)
     }
 
     /// Returns the number of nodes.
@@ -280,7 +403,22 @@ impl Term {
 
     /// Whether the result does not depend on the argument. Nothing is said of operators such as `map` over constants.
     pub fn is_constant(&self) -> bool {
-        self.0.constant
+        self.0.known.constant
+    }
+
+    /// Whether no part of the term takes or gives an array.
+    pub fn is_elementary(&self) -> bool {
+        self.0.known.elementary
+    }
+
+    /// Whether a size or a type in the term depends on a symbol whose value tuning chooses.
+    pub fn is_chosen(&self) -> bool {
+        self.0.known.chosen
+    }
+
+    /// Returns the number of reductions, scans and histograms in the term, counted once for each use.
+    pub fn reductions(&self) -> usize {
+        self.0.reductions
     }
 
     /// Calls `f` on every node, parents first.
@@ -290,22 +428,45 @@ impl Term {
             a.visit(f);
         }
     }
+
+    /// As [`Term::visit`], but leaves out the terms in which no size or type depends on a symbol whose value tuning chooses.
+    pub fn visit_chosen(&self, f: &mut dyn FnMut(&Term)) {
+        if self.is_chosen() {
+            f(self);
+            self.args().iter().for_each(|a| a.visit_chosen(f));
+        }
+    }
 }
 
 /// Replaces size symbols. Parts that occur often are replaced once.
 struct Resized<'a> {
     f: &'a dyn Fn(&Sym) -> Option<Size>,
+    /// Whether terms without chosen symbols stay.
+    chosen: bool,
     terms: FxHashMap<Term, Term>,
     types: FxHashMap<Ty, Ty>,
+    sizes: FxHashMap<Size, Size>,
 }
 
 impl Resized<'_> {
+    fn by(f: &dyn Fn(&Sym) -> Option<Size>, chosen: bool) -> Resized<'_> {
+        let (terms, types, sizes) = Default::default();
+        Resized { f, chosen, terms, types, sizes }
+    }
+
+    fn size(&mut self, n: &Size) -> Size {
+        self.sizes.entry(n.clone()).or_insert_with(|| n.substitute(self.f)).clone()
+    }
+
     fn term(&mut self, t: &Term) -> Result<Term, TypeError> {
+        if self.chosen && !t.is_chosen() {
+            return Ok(t.clone());
+        }
         if let Some(known) = self.terms.get(t) {
             return Ok(known.clone());
         }
         let args = t.args().iter().map(|a| self.term(a)).collect::<Result<Vec<_>, _>>()?;
-        let sizes: Vec<Size> = t.sizes().iter().map(|s| s.substitute(self.f)).collect();
+        let sizes: Vec<Size> = t.sizes().iter().map(|s| self.size(s)).collect();
         let tys: Vec<Ty> = t.tys().iter().map(|t| self.ty(t)).collect();
         let new = if args == t.args() && sizes == t.sizes() && tys == t.tys() {
             t.clone()
@@ -325,10 +486,54 @@ impl Resized<'_> {
         }
         let new = match t {
             Ty::Pair(a, b) => Ty::pair(&self.ty(a), &self.ty(b)),
-            Ty::Array(n, t) => Ty::array(&n.substitute(self.f), &self.ty(t)),
+            Ty::Array(n, t) => Ty::array(&self.size(n), &self.ty(t)),
             _ => t.substitute(&|_| None, self.f),
         };
         self.types.insert(t.clone(), new.clone());
         new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::text::{Context, read_term};
+    use crate::diag::Source;
+    use crate::lang::types::ScalarType;
+
+    fn term(text: &str) -> Term {
+        let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
+        let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
+        read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term")
+    }
+
+    const TILED: &str = "chunked n.t0 n^ (mapGlb 0 (mapSeq abs)) . map sqrt . xs";
+
+    #[test]
+    fn equal_terms_are_one() {
+        let (a, b) = (term(TILED), term(TILED));
+        assert!(Arc::ptr_eq(&a.0, &b.0));
+        // What is expanded once is not expanded again, and what has nothing to expand stays as it is.
+        let expanded = a.expand().expect("well-typed");
+        assert!(expanded != a && Arc::ptr_eq(&expanded.0, &b.expand().expect("well-typed").0));
+        assert!(Arc::ptr_eq(&expanded.0, &expanded.expand().expect("well-typed").0));
+        assert!(Arc::ptr_eq(&expanded.0, &expanded.flat().expect("well-typed").0));
+    }
+
+    #[test]
+    fn what_is_known_of_a_term() {
+        let t = term(TILED);
+        assert!(t.is_chosen() && !t.args()[1].is_chosen());
+        assert!(!t.is_elementary() && !t.is_view());
+        assert!(term("reverse . xs").args()[0].is_view());
+        assert_eq!(term("fork (reduce (+) 0.0) (reduce max 0.0) . xs").reductions(), 2);
+        // Sizes that are chosen are replaced where they occur.
+        let four = |s: &Sym| matches!(s, Sym::Tile(_)).then(|| Size::constant(4));
+        let replaced = t.with_chosen_sizes(&four).expect("well-typed");
+        assert_eq!(replaced, t.with_sizes(&four).expect("well-typed"));
+        assert!(Arc::ptr_eq(&replaced.args()[1].0, &t.args()[1].0));
+        let mut visited = 0;
+        t.visit_chosen(&mut |_| visited += 1);
+        assert!(visited > 0 && visited < t.size());
     }
 }

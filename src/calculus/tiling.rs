@@ -25,8 +25,28 @@ fn parts(n: &Size, t: &Size) -> Built<Size> {
     if t.as_constant() == Some(0) { no(format!("no parts of 0 in {n}")) } else { Ok(n.div(t)) }
 }
 
+/// Whether an operator has a [`definition`].
+pub(super) fn is_defined(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Chunked
+            | Op::Packed
+            | Op::Tiled(_)
+            | Op::TiledRows
+            | Op::Turned
+            | Op::Blocked(_)
+            | Op::BlockedRows
+            | Op::Spread(_)
+            | Op::SpreadRows
+            | Op::Sliced
+    )
+}
+
 /// Returns the definition of an operator; `None` for an operator without one.
 pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
+    if !is_defined(t.op()) {
+        return Ok(None);
+    }
     let (dom, args) = (&t.ty().dom, t.args());
     let flow = Flow::from(dom);
     let out = match (t.op(), t.sizes(), args) {

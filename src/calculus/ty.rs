@@ -1,6 +1,6 @@
 //! Types inside terms. Tuples are nested pairs: `(a, b, c)` is `(a, (b, c))`.
 
-use super::hashed::Hashed;
+use super::hashed::{Hashed, Latest, hash_of};
 use super::size::{Size, Sym};
 use crate::lang::types::ScalarType;
 use std::fmt;
@@ -25,21 +25,37 @@ pub enum Ty {
     Meta(Arc<str>),
 }
 
-/// A part of a type. It knows its hash, since the types of environments are as deep as a program has variables.
+/// A part of a type. It knows its hash and what is in it, since the types of environments are as deep as a program has variables.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Shared(Arc<Hashed<Ty>>);
+pub struct Shared(Arc<Hashed<Part>>);
+
+#[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Part {
+    ty: Ty,
+    has_array: bool,
+    is_chosen: bool,
+}
 
 impl Deref for Shared {
     type Target = Ty;
 
     fn deref(&self) -> &Ty {
-        &self.0
+        &self.0.ty
     }
 }
 
+static LATEST: Latest<Part> = Latest::new();
+
 impl From<Ty> for Shared {
-    fn from(t: Ty) -> Shared {
-        Shared(Arc::new(Hashed::new(t)))
+    fn from(ty: Ty) -> Shared {
+        let hash = hash_of(&ty);
+        if let Some(known) = LATEST.find(hash, |part| part.ty == ty) {
+            return Shared(known);
+        }
+        let (has_array, is_chosen) = (ty.has_array(), ty.is_chosen());
+        let part = Arc::new(Hashed::with(hash, Part { ty, has_array, is_chosen }));
+        LATEST.keep(part.clone());
+        Shared(part)
     }
 }
 
@@ -128,8 +144,17 @@ impl Ty {
     pub fn has_array(&self) -> bool {
         match self {
             Ty::Array(..) => true,
-            Ty::Pair(a, b) => a.has_array() || b.has_array(),
+            Ty::Pair(a, b) => a.0.has_array || b.0.has_array,
             Ty::Unit | Ty::Scalar(_) | Ty::Vector(..) | Ty::Meta(_) => false,
+        }
+    }
+
+    /// Whether a length or width in the type depends on a symbol whose value tuning chooses.
+    pub fn is_chosen(&self) -> bool {
+        match self {
+            Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => false,
+            Ty::Vector(n, t) | Ty::Array(n, t) => t.0.is_chosen || n.is_chosen(),
+            Ty::Pair(a, b) => a.0.is_chosen || b.0.is_chosen,
         }
     }
 

@@ -16,6 +16,8 @@ use crate::calculus::term::Term;
 use crate::diag::on_all_cores;
 use indexmap::{IndexMap, IndexSet};
 use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The values for the tiles of each stage as it stands in a compact term, most promising first.
 pub type StageValues = HashMap<Term, Vec<SizeEnv>>;
@@ -98,6 +100,9 @@ struct Run {
     own: IndexSet<Path>,
 }
 
+/// The stages that take the least time in place of a run, best first, with their times.
+type OfRuns = HashMap<At, Rc<[(f64, Path)]>>;
+
 /// Candidates that differ in their stages alone.
 #[derive(Clone)]
 struct Family {
@@ -118,6 +123,8 @@ pub struct Joiner {
     places: IndexMap<At, Place>,
     /// By the frame and what the runs make of what.
     families: IndexMap<(Term, Vec<At>), Family>,
+    /// The compact terms of candidates, taken apart: `None` for those that have not several stages.
+    apart: Arc<Mutex<HashMap<Term, Option<Arc<Apart>>>>>,
 }
 
 /// A candidate taken apart.
@@ -128,7 +135,6 @@ struct Apart {
 }
 
 impl Apart {
-    /// Returns `None` for a candidate that has not several stages.
     fn of(c: &Candidate) -> Option<Apart> {
         let (frame, parts) = stages::frame(&c.compact).ok()?;
         if parts.len() < 2 || parts.len() != c.stages.len() {
@@ -142,15 +148,27 @@ impl Apart {
 impl Joiner {
     /// A joiner without stages, which assumes this number of iterations of a loop that ends by a condition.
     pub fn new(iterations: f64) -> Joiner {
-        Joiner { iterations, places: IndexMap::new(), families: IndexMap::new() }
+        let (places, families, apart) = Default::default();
+        Joiner { iterations, places, families, apart }
+    }
+
+    /// Returns a candidate taken apart; `None` for one that has not several stages.
+    fn apart(&self, c: &Candidate) -> Option<Arc<Apart>> {
+        let known = || self.apart.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known().get(&c.compact) {
+            return known.clone();
+        }
+        let apart = Apart::of(c).map(Arc::new);
+        known().insert(c.compact.clone(), apart.clone());
+        apart
     }
 
     /// Adds the stages of candidates, each with the values that it has there. `dims` gives the values of the program's dimensions.
     pub fn introduce(&mut self, candidates: &[&Candidate], dims: &SizeEnv) {
-        let apart = on_all_cores(candidates, |c| Apart::of(c));
+        let apart = on_all_cores(candidates, |c| self.apart(c));
         for (c, apart) in candidates.iter().zip(apart) {
             if let Some(apart) = apart {
-                self.enter(c, apart, dims);
+                self.enter(c, &apart, dims);
             }
         }
     }
@@ -158,12 +176,12 @@ impl Joiner {
     /// Adds a candidate that was looked at, with the times of its kernels in microseconds, in the order in which they run first,
     /// if it has kernels.
     pub fn add(&mut self, c: &Candidate, kernels_us: Option<&[f64]>, dims: &SizeEnv) {
-        let Some(apart) = Apart::of(c) else { return };
+        let Some(apart) = self.apart(c) else { return };
         // If each stage is one kernel, it gets the time of the kernel.
         let order = stages::order(&apart.frame)
             .filter(|o| kernels_us.is_some_and(|us| us.len() == o.len()));
         let times = stages::runs(&apart.frame, dims, self.iterations);
-        let Some((family, paths)) = self.enter(c, apart, dims) else { return };
+        let Some((family, paths)) = self.enter(c, &apart, dims) else { return };
         let all: Path = paths.iter().flatten().copied().collect();
         for (k, us) in order.into_iter().flatten().zip(kernels_us.into_iter().flatten()) {
             let (place, i) = all[k];
@@ -174,19 +192,23 @@ impl Joiner {
     }
 
     /// Returns the family of a candidate and its stages.
-    fn enter(&mut self, c: &Candidate, apart: Apart, dims: &SizeEnv) -> Option<(usize, Vec<Path>)> {
+    fn enter(
+        &mut self,
+        c: &Candidate,
+        apart: &Apart,
+        dims: &SizeEnv,
+    ) -> Option<(usize, Vec<Path>)> {
         let Apart { frame, parts, sources } = apart;
-        let (frame, runs) = stages::collapsed(&frame).ok()?;
+        let (frame, runs) = stages::collapsed(frame).ok()?;
         let times = stages::runs(&frame, dims, self.iterations);
-        let numbers = stages::numbers(&parts);
+        let numbers = stages::numbers(parts);
         let mut path = vec![];
-        for (((part, source), at), k) in
-            parts.into_iter().zip(&sources).zip(c.stages.iter()).zip(numbers)
+        for (((part, source), at), k) in parts.iter().zip(sources).zip(c.stages.iter()).zip(numbers)
         {
             let place = self.places.entry((at.clone(), source.clone()));
             let number = place.index();
-            let values = stages::values_at(&part, k, &c.env);
-            let entry = place.or_default().entry(Stage::of(part, &values));
+            let values = stages::values_at(part, k, &c.env);
+            let entry = place.or_default().entry(Stage::of(part.clone(), &values));
             path.push((number, entry.index()));
             entry.or_insert(None);
         }
@@ -315,13 +337,14 @@ impl Joiner {
     /// Returns the sum of the times of a candidate's stages in microseconds, each as often as it runs; `None` if a time is not known.
     /// For values that were not timed, it takes the least time with others.
     pub fn expected_us(&self, c: &Candidate, dims: &SizeEnv) -> Option<f64> {
-        let Apart { frame, parts, sources } = Apart::of(c)?;
-        let numbers = stages::numbers(&parts);
-        let runs = stages::runs(&frame, dims, self.iterations);
+        let apart = self.apart(c)?;
+        let Apart { frame, parts, sources } = &*apart;
+        let numbers = stages::numbers(parts);
+        let runs = stages::runs(frame, dims, self.iterations);
         let mut sum: f64 = 0.0;
-        let parts = parts.into_iter().zip(c.stages.iter().zip(&sources));
+        let parts = parts.iter().zip(c.stages.iter().zip(sources));
         for (((part, (at, source)), k), runs) in parts.zip(numbers).zip(runs) {
-            let stage = Stage::of(part.clone(), &stages::values_at(&part, k, &c.env));
+            let stage = Stage::of(part.clone(), &stages::values_at(part, k, &c.env));
             let place = self.places.get(&(at.clone(), source.clone()))?;
             let known = place.get(&stage).copied().flatten();
             let others = place.iter().filter(|(other, _)| other.part == stage.part);
@@ -336,8 +359,9 @@ impl Joiner {
     /// program's dimensions.
     pub fn joined(&self, dims: &SizeEnv) -> Vec<Candidate> {
         let mut out: Vec<(&Family, f64, Vec<Path>)> = vec![];
+        let mut of_runs = OfRuns::new();
         for family in self.families.values() {
-            let best = self.best(family);
+            let best = self.best(family, &mut of_runs);
             out.extend(best.into_iter().map(|(us, choice)| (family, us, choice)));
         }
         out.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -358,29 +382,39 @@ impl Joiner {
         joined
     }
 
-    /// Returns the combinations of stages with the least sums that are not known, best first, with their sums.
-    fn best(&self, family: &Family) -> Vec<(f64, Vec<Path>)> {
-        let mut found: Vec<(f64, Vec<Path>)> = vec![(0.0, vec![])];
+    /// Returns the combinations of stages with the least sums that are not known, best first, with their sums. `of_runs` has the
+    /// stages of the runs so far.
+    fn best(&self, family: &Family, of_runs: &mut OfRuns) -> Vec<(f64, Vec<Path>)> {
+        // The least sums up to each run; each with its place among those up to the run before, and the path of this run.
+        let mut layers: Vec<Vec<(f64, usize, usize)>> = vec![];
+        let mut all: Vec<Rc<[(f64, Path)]>> = vec![];
         for run in &family.runs {
-            let mut paths = self.paths(&run.at, LONGEST, &mut HashMap::new());
+            let paths = of_runs
+                .entry(run.at.clone())
+                .or_insert_with(|| self.paths(&run.at, LONGEST, &mut HashMap::new()).into());
             // Some stages have kernels only in the company of others. Then their order is that of the estimate.
-            if paths.is_empty() {
-                paths = self.without_kernels(run);
-            }
-            found = found
-                .iter()
-                .flat_map(|(sum, before)| {
-                    paths.iter().map(move |(us, path)| {
-                        let with = before.iter().cloned().chain([path.clone()]).collect();
-                        (sum + us * run.times, with)
-                    })
-                })
-                .collect();
-            found.sort_by(|a, b| a.0.total_cmp(&b.0));
-            found.truncate(JOINED * BEST);
+            let paths = match paths.is_empty() {
+                true => self.without_kernels(run).into(),
+                false => paths.clone(),
+            };
+            let before = layers.last().map_or(&[(0.0, 0, 0)][..], Vec::as_slice);
+            layers.push(least_sums(before, &paths, run.times));
+            all.push(paths);
         }
-        found.retain(|(_, choice)| !family.known.contains(choice));
-        found
+        let last = layers.last().map_or(&[][..], Vec::as_slice);
+        let chosen = |(us, mut before, mut path): (f64, usize, usize)| {
+            let mut choice: Vec<Path> = vec![];
+            for (k, paths) in all.iter().enumerate().rev() {
+                choice.push(paths[path].1.clone());
+                if k > 0 {
+                    (_, before, path) = layers[k - 1][before];
+                }
+            }
+            choice.reverse();
+            (us, choice)
+        };
+        let found = last.iter().copied().map(chosen);
+        found.filter(|(_, choice)| !family.known.contains(choice)).collect()
     }
 
     /// Returns the stages of candidates with the sums of the known times, if each was timed by itself.
@@ -456,11 +490,11 @@ impl Joiner {
         let chosen: Vec<(Passed, &Stage)> = chosen.into_iter().flatten().collect();
         let compact = stages::framed(&family.frame, &runs.iter().collect::<Vec<_>>()).ok()?;
         let (_, parts) = stages::frame(&compact).ok()?;
-        let apart = stages::apart(&compact).ok()?;
         // Stages from different candidates may be one beside each other.
         if !parts.iter().eq(chosen.iter().map(|(_, stage)| &stage.part)) {
             return None;
         }
+        let apart = stages::apart(&compact).ok()?;
         let term = written_out(&apart.compact).ok()?;
         let mut env = stages::with_aliases(&apart.compact, dims);
         for ((_, stage), k) in chosen.iter().zip(stages::numbers(&apart.parts)) {
@@ -470,6 +504,27 @@ impl Joiner {
         let stages = chosen.into_iter().map(|(passed, _)| passed).collect();
         Some(Candidate { term, compact, env, skeleton, form: family.form, stages, estimate_us: us })
     }
+}
+
+/// Returns the least sums of one of the times `before` and one of the paths, which the host runs `times` times, with the places of
+/// both, least first. Those before have the least first.
+fn least_sums(
+    before: &[(f64, usize, usize)],
+    paths: &[(f64, Path)],
+    times: f64,
+) -> Vec<(f64, usize, usize)> {
+    const MOST: usize = JOINED * BEST;
+    let sorted = paths.is_sorted_by(|a, b| a.0 <= b.0);
+    let mut sums = vec![];
+    for (i, (sum, ..)) in before.iter().enumerate() {
+        // All pairs of earlier ones have sums that are no greater.
+        let most = if sorted { MOST / (i + 1) } else { paths.len() };
+        let paths = paths.iter().enumerate().take(most);
+        sums.extend(paths.map(|(j, (us, _))| (sum + us * times, i, j)));
+    }
+    sums.sort_by(|a, b| a.0.total_cmp(&b.0));
+    sums.truncate(MOST);
+    sums
 }
 
 /// Whether the stages of a place read arrays that others have stored, as they are.
@@ -518,10 +573,31 @@ mod tests {
             runs: runs.map(|(k, times)| Run { at: at(k), times, own: IndexSet::new() }).to_vec(),
             known: known.into_iter().map(paths).collect(),
         };
-        assert_eq!(joiner.best(&family)[0], (70.0, paths([1, 2])));
+        assert_eq!(joiner.best(&family, &mut OfRuns::new())[0], (70.0, paths([1, 2])));
         // A combination without kernels is not proposed again.
         family.known.insert(paths([1, 2]));
-        assert!(joiner.best(&family).iter().all(|(_, c)| *c != paths([1, 2])));
+        assert!(joiner.best(&family, &mut OfRuns::new()).iter().all(|(_, c)| *c != paths([1, 2])));
+    }
+
+    #[test]
+    fn the_least_sums_are_those_of_all_pairs() {
+        let number = |k: usize| ((k * 7919) % 1009) as f64;
+        let mut before: Vec<(f64, usize, usize)> = (0..200).map(|k| (number(k), 0, 0)).collect();
+        before.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for sorted in [true, false] {
+            let mut paths: Vec<(f64, Path)> =
+                (0..JOINED).map(|k| (number(k + 500) / 8.0, vec![(0, k)])).collect();
+            if sorted {
+                paths.sort_by(|a, b| a.0.total_cmp(&b.0));
+            }
+            let pairs = before.iter().enumerate().flat_map(|(i, b)| {
+                paths.iter().enumerate().map(move |(j, p)| (b.0 + 3.0 * p.0, i, j))
+            });
+            let mut all: Vec<(f64, usize, usize)> = pairs.collect();
+            all.sort_by(|a, b| a.0.total_cmp(&b.0));
+            all.truncate(JOINED * BEST);
+            assert_eq!(least_sums(&before, &paths, 3.0), all);
+        }
     }
 
     /// A candidate of two kernels that map these functions, with this length of all tiles.
@@ -578,7 +654,7 @@ mod tests {
             |place: &Place| place.values().map(|us| us.expect("a time")).collect::<Vec<_>>();
         let places: Vec<Vec<f64>> = joiner.places.values().map(times).collect();
         assert_eq!(places, [[20.0, 10.0], [7.0, 9.0]]);
-        let best = joiner.best(&joiner.families[0]);
+        let best = joiner.best(&joiner.families[0], &mut OfRuns::new());
         let paths = |last, first| vec![vec![(0, last), (1, first)]];
         assert_eq!(best, [(17.0, paths(1, 0)), (29.0, paths(0, 1))]);
     }

@@ -6,20 +6,21 @@
 mod choice;
 mod combine;
 mod lists;
+mod named;
 mod other_stages;
 
 use super::context::{Context, Level};
 use super::tunables::Target;
-use super::{Drawn, Dropped, Reason, cost, stages, written_out};
+use super::{Drawn, Dropped, Reason, cost, stages};
 use crate::calculus::size::{Size, SizeEnv};
-use crate::calculus::term::{MapKind, Op, Space, Term, TypeError};
+use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::diag::{Interrupt, Limits, Result, on_all_cores};
-use crate::saturate::{Data, EGraph, Node, Saturated};
+use crate::saturate::{EGraph, Node, Saturated};
 use choice::{Choice, diverse, is_beside, kept};
 use egg::Id;
 use indexmap::{IndexMap, IndexSet};
+use named::{Named, Terms};
 use rustc_hash::FxBuildHasher;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -111,7 +112,8 @@ struct Search<'a> {
     /// Number of choices kept for each key.
     beam: usize,
     scope: Scope,
-    views: Map<Id, Rc<Choice>>,
+    /// The choice of each class that has one made of views alone.
+    views: Map<Id, Choices>,
     /// Whether a class is computed element by element, as far as known.
     elementwise: Map<Id, bool>,
     /// Number of choices kept for each key at host level.
@@ -171,8 +173,8 @@ impl Gathered {
     }
 }
 
-/// Returns the best terms of some forms of the program, at most [`Limits::skeletons`] of each form, each with a skeleton of its own. Adds
-/// their number and what was lost to `drawn`.
+/// Returns the best terms of some forms of the program, at most [`Limits::skeletons`] of each form, each with a skeleton of its own, with
+/// their number and what was lost. The search for fused terms goes on to those with reductions side by side, which come second.
 ///
 /// # Errors
 /// [`crate::diag::Code::Interrupted`] when an interrupt was requested.
@@ -183,17 +185,17 @@ pub(super) fn terms(
     target: &Target,
     limits: &Limits,
     scope: Scope,
-    drawn: &mut Drawn,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<(Vec<Found>, Drawn)>> {
     let egraph = &saturated.egraph;
     let program = Context::program(scope.has_defaults());
+    let views = cheapest_views(egraph, scope).into_iter();
     let mut search = Search {
         egraph,
         target,
         sizes,
         beam: limits.skeletons_per_class,
         scope,
-        views: cheapest_views(egraph, scope),
+        views: views.map(|(class, view)| (class, Rc::new(vec![view]))).collect(),
         elementwise: Map::default(),
         keep: limits.skeletons,
         roots: forms.iter().map(|f| (egraph.find(saturated.forms[*f]), program)).collect(),
@@ -209,115 +211,13 @@ pub(super) fn terms(
         search.best(*root);
     }
     search.settle(limits.extraction_rounds);
-    let (mut best, mut seen) = (vec![], Set::default());
-    for (form, root) in forms.iter().zip(&roots) {
-        let found = search.best(*root);
-        let wanted = found.iter().filter(|c| scope != Scope::SideBySide || is_beside(c));
-        let wanted: Vec<Rc<Choice>> = wanted.cloned().collect();
-        let more = search.with_other_stages(*root, &wanted, &mut seen);
-        best.extend(wanted.into_iter().chain(more).map(|choice| (*form, choice)));
+    let mut terms = Terms::of(egraph);
+    let mut all = vec![search.found(forms, &mut terms)?];
+    if scope == Scope::Fused {
+        search.go_on_side_by_side(limits.extraction_rounds);
+        all.push(search.found(forms, &mut terms)?);
     }
-    // An interrupted search has seen few of the choices: its terms are not returned.
-    limits.interrupt.check("while drawing candidates")?;
-    let mut dropped = Dropped::default();
-    search.dropped.values().for_each(|lost| dropped.extend(lost));
-    drawn.terms += best.len() + dropped.count(Reason::TermsPastBeam);
-    drawn.dropped.extend(&dropped);
-    let named = best.into_iter().map(|(form, choice)| Named::of(egraph, &choice, form));
-    let mut seen = IndexSet::new();
-    let named = named.map(|named| match named {
-        Ok(n) if !seen.insert((n.form, n.compact.clone())) => Err(Reason::SameTerm),
-        named => named,
-    });
-    let named: Vec<std::result::Result<Named, Reason>> = named.collect();
-    let found = on_all_cores(&named, |n| n.as_ref().map_err(|reason| *reason)?.written());
-    Ok(found
-        .into_iter()
-        .filter_map(|f| f.map_err(|reason| drawn.dropped.add(reason)).ok())
-        .collect())
-}
-
-/// The term of a choice for the whole program, as it stands in the graph.
-struct Named {
-    compact: Term,
-    form: usize,
-    /// The names of the values between its stages: the same for all choices.
-    names: HashMap<Term, String>,
-}
-
-impl Named {
-    // Errors cannot occur: every class has one type, so no combination is ill-typed.
-    fn of(egraph: &EGraph, choice: &Choice, form: usize) -> std::result::Result<Named, Reason> {
-        let term = term_of(egraph, choice).ok_or(Reason::IllTyped)?;
-        let mut names = HashMap::new();
-        name_values(egraph, choice, &term, &Before::default(), &mut names)
-            .map_err(|_| Reason::IllTyped)?;
-        let compact = without_stored(&term).map_err(|_| Reason::IllTyped)?;
-        Ok(Named { compact, form, names })
-    }
-
-    fn written(&self) -> std::result::Result<Found, Reason> {
-        let term = written_out(&self.compact)?;
-        let skeleton = skeleton_text(&term);
-        let name = |value: &Term| match self.names.get(value) {
-            Some(name) => name.clone(),
-            None => value.to_string(),
-        };
-        let values = stages::values(&self.compact).map_err(|_| Reason::IllTyped)?;
-        let stages = values.iter().map(|(read, given)| stages::Passed {
-            read: read.as_ref().map(name),
-            given: name(given),
-        });
-        let stages = stages.collect();
-        Ok(Found { term, compact: self.compact.clone(), skeleton, form: self.form, stages })
-    }
-}
-
-/// What is applied before a part of a chain: the factors, and their name.
-#[derive(Clone, Default)]
-struct Before {
-    factors: Vec<Term>,
-    name: String,
-}
-
-/// Names the values of a choice and of its parts outside kernels by their classes. `term` is the choice's term, and the names
-/// are those of terms [`without_stored`]. Chains are nested to the right.
-fn name_values(
-    egraph: &EGraph,
-    choice: &Choice,
-    term: &Term,
-    before: &Before,
-    names: &mut HashMap<Term, String>,
-) -> std::result::Result<Before, TypeError> {
-    let mut done = Before {
-        factors: [without_stored(term)?.chain(), before.factors.clone()].concat(),
-        name: String::new(),
-    };
-    let whole = Term::of_chain(&done.factors)?;
-    done.name = match egraph.lookup((*choice.node).clone()) {
-        Some(class) if before.factors.is_empty() => format!("class {}", egraph.find(class)),
-        Some(class) => format!("class {} after {}", egraph.find(class), before.name),
-        None => whole.to_string(),
-    };
-    names.insert(whole, done.name.clone());
-    match (term.op(), choice.args.as_slice(), term.args()) {
-        (Op::Compose, [f, g], [outer, inner]) => {
-            let rest = name_values(egraph, g, inner, before, names)?;
-            let stored = *outer.op() == Op::ToMem(Space::Global);
-            let rest = if stored { rest } else { Before::default() };
-            name_values(egraph, f, outer, &rest, names)?;
-        }
-        (Op::ToMem(Space::Global), [f], [stored]) => {
-            name_values(egraph, f, stored, before, names)?;
-        }
-        (Op::Fork | Op::Bimap | Op::Fold | Op::While, choices, terms) => {
-            for (c, t) in choices.iter().zip(terms) {
-                name_values(egraph, c, t, &Before::default(), names)?;
-            }
-        }
-        _ => {}
-    }
-    Ok(done)
+    Ok(all)
 }
 
 /// Returns, for each class that has one, the smallest member made of views alone.
@@ -414,8 +314,37 @@ const RED_ZONE: usize = 256 << 10;
 const STACK: usize = 8 << 20;
 
 impl Search<'_> {
+    /// Returns the terms that were found for the scope.
+    fn found(&mut self, forms: &[usize], terms: &mut Terms<'_>) -> Result<(Vec<Found>, Drawn)> {
+        let (mut best, mut seen, mut drawn) = (vec![], Set::default(), Drawn::default());
+        for (form, root) in forms.iter().zip(self.roots.clone()) {
+            let found = self.best(root);
+            let wanted = found.iter().filter(|c| self.scope != Scope::SideBySide || is_beside(c));
+            let wanted: Vec<Rc<Choice>> = wanted.cloned().collect();
+            let more = self.with_other_stages(root, &wanted, &mut seen);
+            best.extend(wanted.into_iter().chain(more).map(|choice| (*form, choice)));
+        }
+        // An interrupted search has seen few of the choices: its terms are not returned.
+        self.interrupt.check("while drawing candidates")?;
+        self.dropped.values().for_each(|lost| drawn.dropped.extend(lost));
+        drawn.terms = best.len() + drawn.dropped.count(Reason::TermsPastBeam);
+        let mut seen = IndexSet::new();
+        let named = best.iter().map(|(form, choice)| match terms.named(choice, *form) {
+            Ok(n) if !seen.insert((n.form, n.compact.clone())) => Err(Reason::SameTerm),
+            named => named,
+        });
+        let named: Vec<std::result::Result<Named, Reason>> = named.collect();
+        let found = on_all_cores(&named, |n| n.as_ref().map_err(|reason| *reason)?.written());
+        let found = found.into_iter().filter_map(|f| f.map_err(|r| drawn.dropped.add(r)).ok());
+        Ok((found.collect(), drawn))
+    }
+
     /// Returns the choices known for a key so far; a new key is computed from the choices known below it.
     fn best(&mut self, key: Key) -> Choices {
+        // A view is nearly free: no other choice can be better, in any context.
+        if let Some(view) = self.views.get(&key.0) {
+            return view.clone();
+        }
         if let Some(entry) = self.known.get(&key) {
             let (choices, computed) = (entry.choices.clone(), entry.computed);
             if let Some(user) = self.current {
@@ -435,13 +364,25 @@ impl Search<'_> {
         choices
     }
 
-    /// Repeats until no choice changes. The first round computes the keys that used others too early, from the leaves up;
-    /// each later round computes the users of keys that changed.
+    /// Repeats until no choice changes, first for the keys that used others too early, from the leaves up.
     fn settle(&mut self, rounds: usize) {
-        self.again = Some(Map::default());
         let early = std::mem::take(&mut self.early);
-        let mut stale: Set<Key> =
-            self.known.keys().rev().filter(|key| early.contains(*key)).copied().collect();
+        let stale = self.known.keys().rev().filter(|key| early.contains(*key)).copied().collect();
+        self.settle_from(stale, rounds);
+    }
+
+    /// Goes on to search for terms with reductions side by side: only what the scope before it has left out changes, and what uses
+    /// it.
+    fn go_on_side_by_side(&mut self, rounds: usize) {
+        self.scope = Scope::SideBySide;
+        let changed = |lost: &Dropped| lost.count(Reason::LoopCopied) > 0;
+        let stale = self.dropped.iter().filter(|(_, lost)| changed(lost)).map(|(key, _)| *key);
+        self.settle_from(stale.collect(), rounds);
+    }
+
+    /// Computes keys again, and then those that use what changes, until none does.
+    fn settle_from(&mut self, mut stale: Set<Key>, rounds: usize) {
+        self.again = Some(Map::default());
         for _ in 0..rounds {
             let mut next: Set<Key> = Set::default();
             for key in stale {
@@ -478,10 +419,6 @@ impl Search<'_> {
 
     fn compute_choices(&mut self, key: Key) -> Choices {
         let (class, at) = key;
-        // A view is nearly free: no other choice can be better.
-        if let Some(view) = self.views.get(&class) {
-            return Rc::new(vec![view.clone()]);
-        }
         let mut found = Gathered::default();
         let egraph = self.egraph;
         for (i, node) in egraph[class].nodes.iter().enumerate() {
@@ -540,43 +477,6 @@ impl Search<'_> {
             self.beam
         }
     }
-}
-
-/// Returns a term without `toGlobal` around what its kernels compute: they store results in global memory in any case.
-fn without_stored(t: &Term) -> std::result::Result<Term, TypeError> {
-    let mut factors = vec![];
-    for f in t.chain() {
-        match f.op() {
-            Op::ToMem(Space::Global) if cost::computes(&f.args()[0]) => {
-                factors.extend(without_stored(&f.args()[0])?.chain());
-            }
-            Op::Fork | Op::Bimap | Op::Fold | Op::While | Op::Cond => {
-                let args = f
-                    .args()
-                    .iter()
-                    .map(without_stored)
-                    .collect::<std::result::Result<Vec<_>, _>>()?;
-                factors.push(f.with_args(args)?);
-            }
-            _ => factors.push(f),
-        }
-    }
-    Term::of_chain(&factors)
-}
-
-/// Returns the term of a choice.
-fn term_of(egraph: &EGraph, c: &Choice) -> Option<Term> {
-    let op = c.node.function()?;
-    let args = c.args.iter().map(|a| term_of(egraph, a)).collect::<Option<Vec<_>>>()?;
-    let (mut sizes, mut tys) = (vec![], vec![]);
-    for child in &c.node.children {
-        match &egraph[*child].data {
-            Data::Size(s) => sizes.push(s.clone()),
-            Data::Ty(t) => tys.push(t.clone()),
-            Data::Fn(..) | Data::Broken => {}
-        }
-    }
-    Term::new(op.clone(), sizes, tys, args).ok()
 }
 
 /// Returns the skeleton as text for people: the compute operators from the outside in.

@@ -24,7 +24,7 @@ pub(super) struct Staged {
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn frame(compact: &Term) -> Result<(Term, Vec<Term>), TypeError> {
     let mut parts: Vec<Term> = vec![];
-    let frame = walk(compact, &mut |factors, _| {
+    let frame = walk(compact, &mut |factors, _, _| {
         let part = Term::of_chain(factors)?;
         let hole = format!("{HOLE}{}", parts.len());
         let tys = vec![part.ty().dom.clone(), part.ty().cod.clone()];
@@ -60,9 +60,8 @@ impl fmt::Display for Passed {
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn values(compact: &Term) -> Result<Vec<(Option<Term>, Term)>, TypeError> {
     let mut values = vec![];
-    walk(compact, &mut |factors, before| {
-        let read = if before.is_empty() { None } else { Some(Term::of_chain(before)?) };
-        values.push((read, Term::of_chain(&[factors, before].concat())?));
+    walk(compact, &mut |factors, given, read| {
+        values.push((read.cloned(), given.clone()));
         Ok(factors.to_vec())
     })?;
     Ok(values)
@@ -75,29 +74,49 @@ pub(super) fn values(compact: &Term) -> Result<Vec<(Option<Term>, Term)>, TypeEr
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn sources(compact: &Term) -> Result<Vec<Term>, TypeError> {
     let mut sources = vec![];
-    walk(compact, &mut |factors, before| {
+    walk(compact, &mut |factors, _, read| {
         let ty = factors.last().map_or(&Ty::Unit, |f| &f.ty().dom);
-        sources.push(source(before, ty, &mut 0)?);
+        let factors = read.map(Term::chain).unwrap_or_default();
+        sources.push(source(&Chain { factors: &factors, before: None }, ty, &mut 0)?);
         Ok(factors.to_vec())
     })?;
     Ok(sources)
 }
 
+/// Factors that are applied after others, the last first.
+#[derive(Clone, Copy)]
+struct Chain<'a> {
+    factors: &'a [Term],
+    before: Option<&'a Chain<'a>>,
+}
+
+impl<'a> Chain<'a> {
+    /// Returns the last factor, and what is applied before it.
+    fn split(&self) -> Option<(&'a Term, Chain<'a>)> {
+        match self.factors {
+            [f, factors @ ..] => Some((f, Chain { factors, ..*self })),
+            [] => self.before?.split(),
+        }
+    }
+}
+
 /// Returns what a chain of factors gives, of type `ty`; `count` is the number of inputs so far.
-fn source(chain: &[Term], ty: &Ty, count: &mut usize) -> Result<Term, TypeError> {
-    let Some((f, before)) = chain.split_first() else { return stored(ty, count) };
+fn source(chain: &Chain<'_>, ty: &Ty, count: &mut usize) -> Result<Term, TypeError> {
+    let Some((f, before)) = chain.split() else { return stored(ty, count) };
     let both = |a: Term, b: Term| Term::new(Op::Fork, vec![], vec![], vec![a, b]);
-    let mut part = |a: &Term, before: &[Term]| {
-        let of = [&a.chain(), before].concat();
-        source(&of, &a.ty().cod, count)
-    };
     match f.op() {
-        Op::Id => source(before, ty, count),
+        Op::Id => source(&before, ty, count),
         Op::Input(_) => Term::new(f.op().clone(), vec![], vec![Ty::Unit, ty.clone()], vec![]),
-        Op::Fork => both(part(&f.args()[0], before)?, part(&f.args()[1], before)?),
+        Op::Fork => {
+            let mut part = |a: &Term| {
+                let of = Chain { factors: &a.chain(), before: Some(&before) };
+                source(&of, &a.ty().cod, count)
+            };
+            both(part(&f.args()[0])?, part(&f.args()[1])?)
+        }
         Op::Bimap => {
-            let argument = source(before, &f.ty().dom, count)?;
-            let views = f.args().iter().all(|f| f.is_view() && !has_symbols(f));
+            let argument = source(&before, &f.ty().dom, count)?;
+            let views = f.args().iter().all(|f| f.is_view() && !f.is_chosen());
             match (argument.op(), f.args(), argument.args()) {
                 (Op::Fork, [f, g], [a, b]) if views => {
                     let after =
@@ -107,9 +126,9 @@ fn source(chain: &[Term], ty: &Ty, count: &mut usize) -> Result<Term, TypeError>
                 _ => stored(ty, count),
             }
         }
-        _ if f.is_view() && !has_symbols(f) => {
-            let argument = source(before, &f.ty().dom, count)?;
-            Term::of_chain(&[vec![f.clone()], argument.chain()].concat())
+        _ if f.is_view() && !f.is_chosen() => {
+            // The argument is a chain that is nested to the right.
+            Term::of_chain(&[f.clone(), source(&before, &f.ty().dom, count)?])
         }
         _ => stored(ty, count),
     }
@@ -248,12 +267,12 @@ const HOLE: &str = "%stage";
 pub(super) fn apart(compact: &Term) -> Result<Staged, TypeError> {
     let mut parts: Vec<Term> = vec![];
     let mut number = 0;
-    let compact = walk(compact, &mut |factors, _| {
+    let compact = walk(compact, &mut |factors, _, _| {
         let own = match number {
             0 => factors.to_vec(),
             _ => factors.iter().map(|f| part_at(f, number)).collect::<Result<Vec<_>, _>>()?,
         };
-        number += usize::from(factors.iter().any(has_symbols));
+        number += usize::from(factors.iter().any(Term::is_chosen));
         parts.push(Term::of_chain(&own)?);
         Ok(own)
     })?;
@@ -264,7 +283,7 @@ pub(super) fn apart(compact: &Term) -> Result<Staged, TypeError> {
 pub(super) fn numbers(parts: &[Term]) -> Vec<usize> {
     let count = |number: &mut usize, part: &Term| {
         let own = *number;
-        *number += usize::from(has_symbols(part));
+        *number += usize::from(part.is_chosen());
         Some(own)
     };
     parts.iter().scan(0, count).collect()
@@ -275,7 +294,7 @@ pub(super) fn numbers(parts: &[Term]) -> Vec<usize> {
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn part_at(part: &Term, number: usize) -> Result<Term, TypeError> {
-    part.with_sizes(&|s| s.is_chosen().then(|| Size::sym(numbered(s, number))))
+    part.with_chosen_sizes(&|s| s.is_chosen().then(|| Size::sym(numbered(s, number))))
 }
 
 /// Returns the name of a chosen symbol of a stage at a place.
@@ -286,7 +305,7 @@ pub(super) fn numbered(s: &Sym, number: usize) -> Sym {
 /// Returns the values of the chosen symbols in a stage, given the values of the symbols at a place.
 pub(super) fn values_at(part: &Term, number: usize, env: &SizeEnv) -> SizeEnv {
     let mut own = SizeEnv::default();
-    part.visit(&mut |t| {
+    part.visit_chosen(&mut |t| {
         for s in t.sizes() {
             s.visit(&mut |sym| {
                 if let (true, Some(value)) = (sym.is_chosen(), env.get(&numbered(sym, number))) {
@@ -302,7 +321,8 @@ pub(super) fn values_at(part: &Term, number: usize, env: &SizeEnv) -> SizeEnv {
 /// ones.
 pub(super) fn with_aliases(term: &Term, dims: &SizeEnv) -> SizeEnv {
     let mut out = dims.clone();
-    term.visit(&mut |t| {
+    // Only the symbols whose values tuning chooses belong to one stage, and what they are made of.
+    term.visit_chosen(&mut |t| {
         for s in t.sizes() {
             s.visit(&mut |sym| {
                 if !dims.contains_key(sym)
@@ -316,21 +336,27 @@ pub(super) fn with_aliases(term: &Term, dims: &SizeEnv) -> SizeEnv {
     out
 }
 
-/// Gives the factors that take the place of those of a stage; also gets the factors that are applied before it in its chain.
-type Replace<'a> = &'a mut dyn FnMut(&[Term], &[Term]) -> Result<Vec<Term>, TypeError>;
+/// Gives the factors that take the place of those of a stage; also gets what the stage gives and what it reads, as [`values`].
+type Replace<'a> = &'a mut dyn FnMut(&[Term], &Term, Option<&Term>) -> Result<Vec<Term>, TypeError>;
 
 /// Replaces the stages: whatever computes and is no host control.
 fn walk(t: &Term, replace: Replace<'_>) -> Result<Term, TypeError> {
-    let mut stages: Vec<Vec<Term>> = vec![];
-    for f in t.chain() {
+    let factors = t.chain();
+    // The parts of a chain that is nested to the right are what its factors give.
+    let mut given = if t.is_flat() { Some(t.clone()) } else { Some(Term::of_chain(&factors)?) };
+    let mut stages: Vec<(Term, Vec<Term>)> = vec![];
+    for f in factors {
+        let Some(own) = given else { break };
+        given = if *own.op() == Op::Compose { Some(own.args()[1].clone()) } else { None };
         match stages.last_mut() {
-            Some(stage) if !ends_before(stage, &f) => stage.push(f),
-            _ => stages.push(vec![f]),
+            Some((_, stage)) if !ends_before(stage, &f) => stage.push(f),
+            _ => stages.push((own, vec![f])),
         }
     }
     let mut factors = vec![];
-    for (k, s) in stages.iter().enumerate() {
-        factors.extend(stage(s, &stages[k + 1..].concat(), replace)?);
+    for (k, (given, own)) in stages.iter().enumerate() {
+        let read = stages.get(k + 1).map(|(read, _)| read);
+        factors.extend(stage(own, given, read, replace)?);
     }
     Term::of_chain(&factors)
 }
@@ -340,15 +366,15 @@ fn ends_before(stage: &[Term], f: &Term) -> bool {
     let alone = holds_stages(f) || stage.first().is_some_and(holds_stages);
     !orders(f)
         && !tied(stage)
-        && is_free(&f.ty().cod)
-        && (alone || (stage.iter().any(has_symbols) && has_symbols(f)))
+        && !f.ty().cod.is_chosen()
+        && (alone || (stage.iter().any(Term::is_chosen) && f.is_chosen()))
 }
 
 /// Whether a factor changes the order of elements, or of the elements of rows, by a chosen symbol. Another factor, with the
 /// same symbol, restores the order.
 fn orders(f: &Term) -> bool {
     match f.op() {
-        Op::Stride | Op::Transpose => f.sizes().iter().any(mentions),
+        Op::Stride | Op::Transpose => f.sizes().iter().any(Size::is_chosen),
         Op::Map(_) => f.is_view() && f.args()[0].chain().iter().any(orders),
         _ => false,
     }
@@ -386,10 +412,17 @@ fn holds_stages(t: &Term) -> bool {
     }
 }
 
-fn stage(factors: &[Term], before: &[Term], replace: Replace<'_>) -> Result<Vec<Term>, TypeError> {
+fn stage(
+    factors: &[Term],
+    given: &Term,
+    read: Option<&Term>,
+    replace: Replace<'_>,
+) -> Result<Vec<Term>, TypeError> {
     if let [t] = factors
         && holds_stages(t)
-        && t.args().iter().all(|a| is_free(&a.ty().dom) && is_free(&a.ty().cod) && !gives_order(a))
+        && t.args()
+            .iter()
+            .all(|a| !a.ty().dom.is_chosen() && !a.ty().cod.is_chosen() && !gives_order(a))
     {
         let mut args = vec![];
         for a in t.args() {
@@ -397,7 +430,10 @@ fn stage(factors: &[Term], before: &[Term], replace: Replace<'_>) -> Result<Vec<
         }
         return Ok(vec![t.with_args(args)?]);
     }
-    if factors.iter().all(Term::is_view) { Ok(factors.to_vec()) } else { replace(factors, before) }
+    match factors.iter().all(Term::is_view) {
+        true => Ok(factors.to_vec()),
+        false => replace(factors, given, read),
+    }
 }
 
 fn renamed(s: &Sym, number: usize) -> Sym {
@@ -412,25 +448,6 @@ fn renamed(s: &Sym, number: usize) -> Sym {
         Sym::Round(n) => Sym::Round(of(n)),
         Sym::Meta(name) => Sym::Meta(name.clone()),
     }
-}
-
-fn mentions(s: &Size) -> bool {
-    s.factors().any(|(s, _)| s.is_chosen())
-}
-
-/// Whether no length in the type depends on a chosen symbol.
-fn is_free(t: &Ty) -> bool {
-    match t {
-        Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => true,
-        Ty::Vector(n, t) | Ty::Array(n, t) => !mentions(n) && is_free(t),
-        Ty::Pair(a, b) => is_free(a) && is_free(b),
-    }
-}
-
-fn has_symbols(t: &Term) -> bool {
-    let mut found = false;
-    t.visit(&mut |t| found |= t.sizes().iter().any(mentions) || !t.tys().iter().all(is_free));
-    found
 }
 
 #[cfg(test)]

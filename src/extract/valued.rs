@@ -122,21 +122,19 @@ impl Valued<'_> {
         // The additive estimate cannot tell tile sizes apart: tiled assignments are ordered by their score of
         // reuse.
         let term = &staged.term;
-        let least = assigned
-            .iter()
-            .map(|(env, _)| cost::of_term(term, env, self.target))
-            .fold(f64::INFINITY, f64::min);
-        let candidate = |(env, times): (SizeEnv, Option<f64>)| Candidate {
+        let costs: Vec<f64> =
+            assigned.iter().map(|(env, _)| cost::of_term(term, env, self.target)).collect();
+        let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        let candidate = |((env, times), cost): ((SizeEnv, Option<f64>), f64)| Candidate {
             term: term.clone(),
             compact: found.compact.clone(),
-            estimate_us: times
-                .map_or_else(|| cost::of_term(term, &env, self.target), |t| t * least),
+            estimate_us: times.map_or(cost, |t| t * least),
             env,
             skeleton: found.skeleton.clone(),
             form: found.form,
             stages: found.stages.clone(),
         };
-        Ok(assigned.into_iter().map(candidate).collect())
+        Ok(assigned.into_iter().zip(costs).map(candidate).collect())
     }
 
     /// Returns values for the symbols of all stages. The first assignment combines the best of each stage, the second one the

@@ -275,7 +275,7 @@ pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Resul
 }
 
 /// All forms of most programs together need this part of the limit on nodes.
-const USUAL: usize = 6;
+const USUAL: usize = 4;
 
 fn saturated_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
     let saturate =

@@ -288,22 +288,10 @@ fn pushed(f: &Term, g: &Term) -> Result<Option<Term>, TypeError> {
     }
     let out = fork(&compose(a, g)?, &compose(b, g)?)?;
     let no_larger = || {
-        out.size() <= f.size() + g.size() + 1 && reductions(&out) <= reductions(f) + reductions(g)
+        out.size() <= f.size() + g.size() + 1 && out.reductions() <= f.reductions() + g.reductions()
     };
     let fine = !shared || views && g.is_constant() || no_larger();
     Ok(fine.then_some(out))
-}
-
-/// Returns the number of reductions in a term.
-fn reductions(t: &Term) -> usize {
-    let mut count = 0;
-    t.visit(&mut |t| {
-        count += usize::from(matches!(
-            t.op(),
-            Op::Reduce(_) | Op::ReducePart | Op::Scan(_) | Op::Histogram
-        ));
-    });
-    count
 }
 
 fn is_cheap(t: &Term) -> bool {

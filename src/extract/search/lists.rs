@@ -30,7 +30,7 @@ impl Search<'_> {
         let at = if is_view(outer) || is_view(inner) { at } else { at.settled() };
         // The outer part reads an intermediate, unless it is an invertible view: then the inner part
         // stores through the view into the destination of the whole.
-        let turned = self.views.get(&outer).is_some_and(|v| can_turn(v));
+        let turned = self.views.get(&outer).is_some_and(|v| can_turn(&v[0]));
         let begins = at.level() == Level::Group && self.is_loop_over_arrays(outer);
         // These compute such elements where they read them: one form of the maps is enough.
         let fuses =

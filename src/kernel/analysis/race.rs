@@ -9,9 +9,10 @@
 use super::meeting::Sites;
 use crate::kernel::ir::index::{Atom, Guard, Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
+use indexmap::IndexSet;
 use num_integer::gcd;
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The work-items of a group that make an access.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -524,12 +525,30 @@ pub fn across_groups(b: &Block) -> Option<String> {
     let found = all.found;
     let sites = OnceCell::new();
     let global: Vec<&Access> = found.iter().filter(|a| matches!(a.mem, Mem::Global(_))).collect();
-    for a in global.iter().filter(|a| a.write) {
-        for l in global.iter().filter(|l| !l.write && l.mem == a.mem) {
+    // Most accesses belong to an unrolled loop, and differ by a constant. Whether two are apart depends on the difference alone.
+    let mut shapes: IndexSet<Index> = IndexSet::new();
+    let mut shape = |a: &&Access| {
+        let constant = a.index.constant();
+        let linear = a.index.plus(constant.checked_neg()?);
+        Some((shapes.insert_full(linear).0, constant, a.width))
+    };
+    let shaped: Vec<(&Access, Option<(usize, i64, usize)>)> =
+        global.iter().map(|a| (*a, shape(a))).collect();
+    let mut known = HashSet::new();
+    for (a, of_a) in shaped.iter().filter(|(a, _)| a.write) {
+        for (l, of_l) in shaped.iter().filter(|(l, _)| !l.write && l.mem == a.mem) {
+            let pair = of_a
+                .zip(*of_l)
+                .and_then(|((s, c, w), (t, d, v))| Some(([s, t], [w, v], c.checked_sub(d)?)));
+            if pair.is_some_and(|pair| known.contains(&pair)) {
+                continue;
+            }
             let both = [(&a.index, a.width), (&l.index, l.width)];
             let kinds = [a, l].map(|x| (&x.index, x.width, x.write));
             let never = || sites.get_or_init(|| Sites::of(b)).never_meet(a.mem, kinds[0], kinds[1]);
-            if !apart(both, &mut vars.iter(), &BTreeSet::new()) && !never() {
+            if apart(both, &mut vars.iter(), &BTreeSet::new()) {
+                known.extend(pair);
+            } else if !never() {
                 return Some(format!(
                     "work-groups store `{}[{}]` and others load `{}[{}]`",
                     a.mem, a.index, l.mem, l.index

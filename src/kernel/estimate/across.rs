@@ -3,9 +3,11 @@
 
 use super::critical_path::LATENCIES;
 use super::parts::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
-use super::profile::{Access, KernelProfile, LANES};
+use super::profile::{Access, KernelProfile, LANES, Streak};
 use crate::device::cost_model::{CostModel, LOOP_ITEMS};
 use crate::kernel::ir::Mem;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Time that matrix units of a group are idle between two blocks, in latencies of an addition; fits products on an H200.
@@ -190,6 +192,49 @@ struct Moved {
     waiting: f64,
 }
 
+/// What the accesses of a streak have in common, found once for all of them.
+struct Streaks<'a> {
+    all: &'a [Streak],
+    /// By the streak, the scalars of a sector, and whether the accesses store.
+    company: RefCell<FxHashMap<(usize, i64, bool), f64>>,
+    /// By the streak, the width, the loops, and what a cache holds.
+    distinct: RefCell<FxHashMap<(usize, usize, Loops, u64), f64>>,
+}
+
+/// The loops around an access, with the bits of their numbers of iterations.
+type Loops = Vec<(i64, u64)>;
+
+impl Streaks<'_> {
+    fn of(k: &KernelProfile) -> Streaks<'_> {
+        Streaks { all: &k.streaks, company: RefCell::default(), distinct: RefCell::default() }
+    }
+
+    /// Returns the average number of accesses of the streak that share a block of this many scalars.
+    fn company(&self, a: &Access, scalars: i64) -> f64 {
+        let Some(streak) = self.all.get(a.streak) else { return 1.0 };
+        let mut known = self.company.borrow_mut();
+        *known.entry((a.streak, scalars, a.store)).or_insert_with(|| {
+            real(streak.different(a.store)) / real(streak.blocks(scalars).max(1))
+        })
+    }
+
+    /// Returns the share of what the streak touches that is different: see [`Streak::distinct`].
+    fn distinct(&self, a: &Access, of_group: bool, cache: f64) -> f64 {
+        match self.all.get(a.streak) {
+            // A single access has nothing in common with others.
+            Some(streak) if !a.store && (a.width > 1 || streak.places.len() > 1) => {
+                let most = cache / real(a.elem_bytes.max(1));
+                let loops = a.loops(of_group, streak.step);
+                let bits = loops.iter().map(|(stride, n)| (*stride, n.to_bits())).collect();
+                let mut known = self.distinct.borrow_mut();
+                let entry = known.entry((a.streak, a.width, bits, most.to_bits()));
+                *entry.or_insert_with(|| streak.distinct(a.width, &loops, most))
+            }
+            _ => 1.0,
+        }
+    }
+}
+
 /// The pattern in which warps go through memory at an access.
 struct Pattern {
     /// Sectors and lines that a warp touches at once.
@@ -210,7 +255,7 @@ struct Pattern {
 }
 
 impl Pattern {
-    fn of(a: &Access, k: &KernelProfile, s: &Spread, m: &CostModel) -> Pattern {
+    fn of(a: &Access, streaks: &Streaks<'_>, s: &Spread, m: &CostModel) -> Pattern {
         let wanted = bytes(a);
         let sector = whole(m.warps().sector_bytes);
         let apart =
@@ -244,11 +289,8 @@ impl Pattern {
         let next = step.is_some_and(|d| d != 0.0 && d <= sector.max(wanted));
         // If the access belongs to an unrolled loop, the average number of its accesses that share
         // a sector.
-        let streak = k.streaks.get(a.streak);
         let elements = (m.warps().sector_bytes / a.elem_bytes.max(1) as u64).max(1);
-        let company = streak.map_or(1.0, |streak| {
-            real(streak.different(a.store)) / real(streak.blocks(elements.cast_signed()).max(1))
-        });
+        let company = streaks.company(a, elements.cast_signed());
         let alone = (sector / wanted / company).max(1.0);
         let waste = if beside || next { 1.0 } else { alone.min(m.memory.uncoalesced_penalty) };
         let within = next && (!beside || item == Some(0.0));
@@ -305,6 +347,7 @@ fn moved(
     a: &Access,
     p: &Pattern,
     k: &KernelProfile,
+    streaks: &Streaks<'_>,
     s: &Spread,
     l: &Levels,
     crowded: &Crowded,
@@ -314,14 +357,7 @@ fn moved(
     let wanted = a.count * bytes(a);
     let requests = a.count / s.lanes;
     // What several accesses of a work-item touch in common is fetched once.
-    let distinct = |of_group: bool, cache: f64| match k.streaks.get(a.streak) {
-        // A single access has nothing in common with others.
-        Some(streak) if !a.store && (a.width > 1 || streak.places.len() > 1) => {
-            let most = cache / real(a.elem_bytes.max(1));
-            streak.distinct(a.width, &a.loops(of_group, streak.step), most)
-        }
-        _ => 1.0,
-    };
+    let distinct = |of_group, cache| streaks.distinct(a, of_group, cache);
     // Each group fetches its own bytes, except that bytes which all groups use may stay in the
     // cache of the unit.
     let anew = (k.groups * a.group_footprint).max(a.footprint).min(wanted);
@@ -365,13 +401,18 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let x = &m.execution;
     let s = Spread::of(k, m);
     let l = Levels::of(k, m, s.units);
-    let global: Vec<(&Access, Pattern)> =
-        k.accesses.iter().filter(|a| is_global(a)).map(|a| (a, Pattern::of(a, k, &s, m))).collect();
+    let streaks = Streaks::of(k);
+    let global: Vec<(&Access, Pattern)> = k
+        .accesses
+        .iter()
+        .filter(|a| is_global(a))
+        .map(|a| (a, Pattern::of(a, &streaks, &s, m)))
+        .collect();
     let crowded = Crowded::of(&global, k, &s, &l, m);
     let [mut read, mut written, mut common, mut near, mut local] = [Share::default(); 5];
     let mut waiting = 0.0;
     for (a, p) in &global {
-        let moved = moved(a, p, k, &s, &l, &crowded, m);
+        let moved = moved(a, p, k, &streaks, &s, &l, &crowded, m);
         near.add(moved.asked, moved.asked / l.near);
         common.add(moved.common, moved.common / l.common);
         match a.store {
@@ -590,7 +631,7 @@ mod tests {
                 loop_stride: Some(step),
                 ..access(Mem::Global(0), false, 1e6)
             };
-            Pattern::of(&a, &k, &s, &m)
+            Pattern::of(&a, &Streaks::of(&k), &s, &m)
         };
         let near = of(1, 4096);
         assert_eq!((near.sectors, near.lines, near.waste, near.new), (4.0, 1.0, 1.0, 1.0));
@@ -604,14 +645,19 @@ mod tests {
         // A vector that need not be aligned is read scalar by scalar.
         let vector = |aligned| {
             let global = access(Mem::Global(0), false, 1e6);
-            Pattern::of(&Access { item_stride: Some(4), width: 4, aligned, ..global }, &k, &s, &m)
+            Pattern::of(
+                &Access { item_stride: Some(4), width: 4, aligned, ..global },
+                &Streaks::of(&k),
+                &s,
+                &m,
+            )
         };
         assert_eq!((vector(true).lines, vector(false).lines), (4.0, 16.0));
         // Two work-items read the beginning of each row: a sector of each line, all of which they use.
         let lanes = (0..LANES).map(|lane| 4096 * (lane / 2) + 4 * (lane % 2)).collect();
         let global = access(Mem::Global(0), false, 1e6);
         let a = Access { item_stride: Some(4), width: 4, lanes, ..global };
-        let halves = Pattern::of(&a, &k, &s, &m);
+        let halves = Pattern::of(&a, &Streaks::of(&k), &s, &m);
         assert_eq!((halves.sectors, halves.lines, halves.waste), (16.0, 16.0, 1.0));
         // All work-items read the same place.
         let one = of(0, 1);

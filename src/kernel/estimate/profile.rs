@@ -79,6 +79,44 @@ pub struct Access {
 }
 
 impl Access {
+    /// Hashes the features. Memories of the program are numbered in the order of `buffers`.
+    fn hash_features(&self, buffers: &mut IndexSet<usize>, h: &mut DefaultHasher) {
+        let Access {
+            mem,
+            store,
+            elem_bytes,
+            width,
+            aligned,
+            count,
+            uneven,
+            lanes_held,
+            array_bytes,
+            footprint,
+            group_footprint,
+            item_footprint,
+            item_stride,
+            lanes,
+            loop_stride,
+            walk,
+            of_group,
+            streak,
+            home_stride,
+            along,
+        } = self;
+        let mem = match mem {
+            Mem::Global(b) => Mem::Global(buffers.insert_full(*b).0),
+            mem => *mem,
+        };
+        (mem, store, elem_bytes, width, aligned, streak, along).hash(h);
+        (item_stride, lanes, loop_stride, home_stride).hash(h);
+        let footprints = [array_bytes, footprint, group_footprint, item_footprint];
+        for x in [count, uneven, lanes_held].into_iter().chain(footprints).chain(of_group) {
+            x.to_bits().hash(h);
+        }
+        (walk.len(), of_group.len()).hash(h);
+        walk.iter().for_each(|(stride, n)| (stride, n.to_bits()).hash(h));
+    }
+
     /// Returns the loops around the access, or those of a group: the distance between iterations in scalars, and the number
     /// of iterations, the greatest distance first. Loops whose iterations are consecutive are one loop. If a distance is not constant, it
     /// is one loop that takes a step of its streak at a time.
@@ -234,16 +272,40 @@ impl KernelProfile {
     /// Returns a number that kernels with the same features share, whatever the names of kernels and arrays. The model cannot
     /// tell such kernels apart.
     pub fn fingerprint(&self) -> u64 {
-        let mut same = KernelProfile { name: String::new(), shares: None, ..self.clone() };
-        let mut buffers = IndexSet::new();
-        for a in &mut same.accesses {
-            if let Mem::Global(b) = &mut a.mem {
-                *b = buffers.insert_full(*b).0;
-            }
+        let KernelProfile {
+            name: _,
+            groups,
+            group_size,
+            shares: _,
+            barriers,
+            local_bytes,
+            stalls,
+            atomics,
+            register_bytes,
+            pressure,
+            accesses,
+            streaks,
+            ops,
+            ops_held,
+            iterations,
+            iterations_along,
+            waiting,
+            path,
+        } = self;
+        let mut h = DefaultHasher::new();
+        for x in [groups, barriers, stalls, atomics, iterations, iterations_along, waiting] {
+            x.to_bits().hash(&mut h);
         }
-        let mut hasher = DefaultHasher::new();
-        format!("{same:?}").hash(&mut hasher);
-        hasher.finish()
+        (path.map(f64::to_bits), group_size, local_bytes, register_bytes).hash(&mut h);
+        (pressure.len(), accesses.len(), streaks.len(), ops.len()).hash(&mut h);
+        pressure.iter().for_each(|(live, times)| (live, times.to_bits()).hash(&mut h));
+        let mut buffers = IndexSet::new();
+        accesses.iter().for_each(|a| a.hash_features(&mut buffers, &mut h));
+        streaks.iter().for_each(|s| (&s.places, s.step).hash(&mut h));
+        for (op, count) in ops.iter().chain(ops_held) {
+            (op, count.to_bits()).hash(&mut h);
+        }
+        h.finish()
     }
 }
 
@@ -917,12 +979,13 @@ impl Walk<'_> {
         let mut serial = std::mem::take(&mut self.serial);
         // For loops with sums, the number of adjacent places that each iteration accesses.
         let mut neighbours: BTreeMap<u32, usize> = BTreeMap::new();
+        let runs: Vec<usize> = self.out.streaks.iter().map(Streak::run).collect();
         for (a, home) in self.out.accesses.iter().zip(&self.homes) {
             let Some(home) = home else { continue };
             if a.width > 1 || a.home_stride == Some(0) {
                 continue;
             }
-            let places = self.out.streaks.get(a.streak).map_or(1, Streak::run);
+            let places = runs.get(a.streak).copied().unwrap_or(1);
             match a.home_stride {
                 Some(s) if s.unsigned_abs() > places as u64 => {
                     serial.insert(*home);
@@ -1064,5 +1127,25 @@ mod tests {
         };
         assert_eq!(a.loops(false, 1), [(1024, 8.0), (1, 64.0)]);
         assert_eq!(a.loops(true, 1), [(1, 64.0)]);
+    }
+
+    /// Kernels have the same features whatever the names of kernels and buffers are.
+    #[test]
+    fn fingerprints_tell_features_apart() {
+        let on = |buffers: [usize; 2]| {
+            let of = |b: usize| access(Mem::Global(b), false, 4.0);
+            let accesses = buffers.map(of).to_vec();
+            KernelProfile { name: format!("k{}", buffers[0]), accesses, ..KernelProfile::default() }
+        };
+        let same = on([3, 5]).fingerprint();
+        assert_eq!(on([0, 1]).fingerprint(), same);
+        assert_ne!(on([3, 3]).fingerprint(), same);
+        let mut counted = on([3, 5]);
+        counted.accesses[1].count += 1.0;
+        assert_ne!(counted.fingerprint(), same);
+        let waiting = KernelProfile { waiting: 1.0, ..on([3, 5]) };
+        assert_ne!(waiting.fingerprint(), same);
+        let path = KernelProfile { path: [0.0, 1.0, 0.0], ..on([3, 5]) };
+        assert_ne!(path.fingerprint(), same);
     }
 }
