@@ -6,6 +6,7 @@ mod branches;
 mod check;
 #[path = "../common/mod.rs"]
 mod common;
+mod copies;
 mod counting_sorts;
 mod extraction;
 mod fragments;

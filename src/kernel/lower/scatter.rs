@@ -2,6 +2,7 @@
 
 use super::apply::is_pure;
 use super::dest::{Dest, Placed};
+use super::host_copies::Flat;
 use super::irregular::known;
 use super::lowerer::{Body, Context, Lowerer, is_parallel};
 use super::view::{Shape, Step, View, stop};
@@ -202,27 +203,48 @@ impl Lowerer {
         match &*elem {
             // Work-items share each row. Nothing in the index of a single row tells the verifier that the program chose it:
             // a work-item has the same part of all values.
-            Shape::Array(len, part) if host => {
+            Shape::Array(..) if host && n == 1 => {
+                let row = Flat::of(&elem);
                 let store = &mut |me: &mut Lowerer, j: &Index, c: &Index| {
                     at_place(me, j, &mut |me, i| {
-                        let value = me.emitted(|| values.at(j)?.at(c))?;
-                        me.store(&value, &dest.at(i)?.at(c)?, part)
+                        let value = me.emitted(|| row.element(&values.at(j)?, c))?;
+                        me.store(&value, &row.place(&dest.at(i)?, c)?, row.element)
                     })
                 };
-                match n {
-                    1 => self
-                        .each(*len, &mut |me, c| me.repeat(m, false, &mut |me, j| store(me, j, c))),
-                    _ => self.in_kernel(&Term::id(&Ty::Unit), |me| {
-                        me.spread(MapKind::Glb(1), m, true, &mut |me, j| {
-                            me.spread(MapKind::Glb(0), *len, false, &mut |me, c| store(me, j, c))
-                        })
-                    }),
-                }
+                self.each(row.len(), &mut |me, c| me.repeat(m, false, &mut |me, j| store(me, j, c)))
             }
+            Shape::Array(..) if host => self.in_kernel(&Term::id(&Ty::Unit), |me| {
+                me.spread(MapKind::Glb(1), m, true, &mut |me, j| {
+                    me.store_row(scattered, j, &at_place, dest)
+                })
+            }),
             _ if host && m == 1 => self.single(|me| store(me, &Index::from(0))),
             _ if n == 1 => self.each(1, &mut |me, _| me.repeat(m, false, store)),
             _ => self.each(m, store),
         }
+    }
+
+    /// Stores row `j` of the values of a scatter. A work-item stores some of its elements, as many at once as a vector has.
+    fn store_row(
+        &mut self,
+        s: Scattered,
+        j: &Index,
+        at_place: &dyn Fn(&mut Lowerer, &Index, Body) -> Step<()>,
+        dest: &Dest,
+    ) -> Step<()> {
+        let row = Flat::of(s.elem);
+        let (len, any) = (row.len(), self.any(s.n));
+        let from = |c: &Index| row.element(&s.values.at(j)?, c);
+        let run = self.run_of(len, row.element, (&from, &|c| row.place(&dest.at(&any)?, c)))?;
+        let items = self.items_of(len, run, s.m, row.element);
+        self.spread(MapKind::Glb(0), items, false, &mut |me, i| {
+            at_place(me, j, &mut |me, place| {
+                me.elements_of(i, (len, run, items), &mut |me, c| {
+                    let value = me.emitted(|| from(c))?;
+                    me.store(&value, &row.place(&dest.at(place)?, c)?, row.element)
+                })
+            })
+        })
     }
 
     /// Returns places and values of a scatter outside kernels. Those that are read from the state of a loop of the host are

@@ -134,9 +134,7 @@ fn stores(b: &mut Block, bytes: usize) {
             });
         });
         let single = match s {
-            Stmt::Store(m, i, e) if e.ty().width == 1 && !i.has_data() => {
-                Some(base(*m, e.ty().scalar, i))
-            }
+            Stmt::Store(m, i, e) if e.ty().width == 1 => Some(base(*m, e.ty().scalar, i)),
             _ => None,
         };
         let ends: Vec<Mem> = open
