@@ -3,7 +3,8 @@
 //!
 //! `loop s = s0 for k < n do f s (W * X[k])` becomes `let all = map (\x -> W * x) X in loop s = s0 for k < n do f s all[k]`: one large
 //! product in place of `n` small ones, as recurrent networks are computed. Only expressions with a reduction move. What costs less is
-//! fused with what reads it. Nothing moves out of a branch, or out of a function, and nothing if the loop may not run: the expression
+//! fused with what reads it. Where a product of the input stands beside one of the state in the element of a map, `products_out` and
+//! `fission` put both in front of that map, so what they have left in a loop moves, too ([`again`]). Nothing moves out of a branch, or out of a function, and nothing if the loop may not run: the expression
 //! may fail.
 //!
 //! A scalar of a few operations, such as `k + 1`, is computed where it is used: a kernel of its own takes a launch in each step.
@@ -29,7 +30,14 @@ pub(super) fn of_loops(mut e: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var)
     e
 }
 
-fn walk(e: &mut Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) {
+/// Returns the program with what the steps of its loops compute of their number in front of the loops; `None` if there is nothing.
+pub(super) fn again(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let mut out = e.clone();
+    walk(&mut out, env, fresh).then_some(out)
+}
+
+/// Changes the loops in an expression. Returns whether anything moves.
+fn walk(e: &mut Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> bool {
     while let Kind::Let(Layout::Var(v, ty), value, body) = &mut e.kind {
         if !ty.is_scalar() || !value.may_be_repeated() || value.size() > CHEAP {
             break;
@@ -38,19 +46,24 @@ fn walk(e: &mut Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) {
         let body = std::mem::replace(&mut body.kind, Kind::Unit);
         e.kind = body;
     }
-    e.parts_outside_functions_mut().into_iter().for_each(|part| walk(part, env, fresh));
-    let Kind::For(_, bound, Layout::Var(counter, ty), acc, body) = &mut e.kind else { return };
+    let parts = e.parts_outside_functions_mut().into_iter();
+    let inside = parts.fold(false, |any, part| walk(part, env, fresh) | any);
+    let Kind::For(_, bound, Layout::Var(counter, ty), acc, body) = &mut e.kind else {
+        return inside;
+    };
     let Some(steps) = number_of_steps(bound).filter(|n| n.eval(env).is_ok_and(|n| n > 0)) else {
-        return;
+        return inside;
     };
     let state = acc.vars().into_iter().map(|(v, _)| v).collect();
     let counter = (*counter, ty.clone());
     let mut ahead = Ahead { counter, steps, state, lets: vec![], moved: vec![], env, fresh };
     ahead.collect(body);
     let moved = ahead.moved;
-    if !moved.is_empty() {
+    let any = !moved.is_empty();
+    if any {
         *e = e.clone().after(moved);
     }
+    any | inside
 }
 
 struct Ahead<'a> {

@@ -157,7 +157,10 @@ const STEPS: [Step; 10] = [
     |e, env, fresh, _| operand_rows::in_arrays(e, env, fresh),
     |e, env, fresh, _| products_out::with_epilogues(e, env, fresh),
     contractions::as_products,
-    |e, env, fresh, _| fission::products_apart(e, env, fresh),
+    |e, env, fresh, _| {
+        let apart = fission::products_apart(e, env, fresh)?;
+        Some(ahead::again(&apart, env, fresh).unwrap_or(apart))
+    },
     |e, env, fresh, _| products_out::in_one_product(e, env, fresh),
     |e, env, fresh, _| flat::histograms(e, env, fresh),
     |e, env, fresh, _| digits::sorts_by_digits(e, env, fresh),
@@ -255,7 +258,10 @@ fn bodies(
         let body = elements::by_element(body, sizes.env(), fresh);
         let body = tables::tables(hoist::hoist(body, fresh), sizes.env(), fresh);
         let body = partners::with_rows(invariant::rows(body, fresh), fresh);
-        products_out::out_of_batches(&body, sizes.env(), fresh).unwrap_or(body)
+        match products_out::out_of_batches(&body, sizes.env(), fresh) {
+            Some(body) => ahead::again(&body, sizes.env(), fresh).unwrap_or(body),
+            None => body,
+        }
     };
     let body = prepared(body.clone());
     let mut other = folded.or_else(|| short.cloned()).map(prepared);

@@ -475,6 +475,12 @@ impl Lowerer {
                 let v = self.fused(before, x)?;
                 self.value(f, &v)?
             }
+            // The values are computed in front of the array that they change, since they may come of what it is computed from.
+            Op::Scatter if matches!(self.context, Context::Item | Context::Group) => {
+                let out = self.allocate(&self.views.shape(&f.ty().cod)?, None)?;
+                self.write(rest, x, &out.dest)?;
+                out.view
+            }
             // Any other loop is a kernel of one work-item.
             Op::Fold | Op::While if self.context == Context::Host && runs_by_host(f) => {
                 let mid = self.read_or(before, x)?;

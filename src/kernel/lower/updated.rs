@@ -127,6 +127,12 @@ fn applied(f: &Term, x: Value) -> Value {
         Op::Scatter => x.component(false),
         Op::Cond => applied(&f.args()[1], x.clone()).or(&applied(&f.args()[2], x)),
         Op::Join | Op::Split | Op::Transpose => x.through(f),
+        // A loop leaves what each of its steps leaves.
+        Op::Fold | Op::While => {
+            let Some(step) = f.args().last() else { return Value::Other };
+            let (state, other) = (x.component(false), Box::new(Value::Other));
+            applied(step, Value::Pair(Box::new(state.clone()), other)).or(&state)
+        }
         _ => Value::Other,
     }
 }
@@ -173,6 +179,13 @@ mod tests {
         assert_eq!(of("fst", ZEROS), Part::Updated);
         assert_eq!(of("mapSeq (\\x -> x + 1.0) . fst", ZEROS), Part::New);
         assert_eq!(of("reverse . fst", ZEROS), Part::New);
+    }
+
+    #[test]
+    fn a_loop_leaves_what_its_steps_leave() {
+        let inner = |step: &str| format!("foldSeq ({step}) . fork fst (iota 3 i32 . bang)");
+        assert_eq!(of(&inner(SCATTER), ZEROS), Part::Updated);
+        assert_eq!(of(&inner("mapSeq (\\x -> x + 1.0) . fst"), ZEROS), Part::New);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! and insert barriers. The others make it faster. They do not change what a kernel computes,
 //! except for the order of sums if `relaxed` allows it.
 
+mod array_copies;
 mod barrier;
 mod copy_propagation;
 mod counted;
@@ -80,6 +81,7 @@ pub fn complete(k: &mut Kernel, device: &DeviceLimits, relaxed: bool, fresh: &mu
     let size = device.sub_group;
     let whole = size > 0 && k.group[0].is_multiple_of(size) && k.group[1..] == [1, 1];
     let sub_groups = whole && k.warp > 0 && size.is_multiple_of(k.warp);
+    array_copies::share(k);
     first_steps::before_loops(k);
     memory_reuse::locals(k, sub_groups);
     barrier::insert(k, sub_groups);

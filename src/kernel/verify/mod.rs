@@ -168,7 +168,7 @@ impl Cx<'_> {
         let facts = if holds { self.facts.with(&known) } else { self.facts.without(&known) };
         let mut varies = false;
         for i in &g.0 {
-            varies |= i.has_data();
+            i.visit_data(&mut |e| varies |= self.varies(e));
             i.visit_vars(&mut |v| varies |= self.locals.contains(&v.id));
         }
         let (divergent, parted) = (self.divergent || varies, self.parted || varies);
