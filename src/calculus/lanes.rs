@@ -147,7 +147,7 @@ mod tests {
                 pushed.visit(&mut |t| {
                     if *t.op() == Op::Vectorize {
                         let f = &t.args()[0];
-                        assert!(is_elementary(f) || only_rearranges(f), "{pushed}");
+                        assert!(f.is_elementary() || only_rearranges(f), "{pushed}");
                     }
                 });
             }

@@ -76,8 +76,8 @@ pub(super) fn sources(compact: &Term) -> Result<Vec<Term>, TypeError> {
     let mut sources = vec![];
     walk(compact, &mut |factors, _, read| {
         let ty = factors.last().map_or(&Ty::Unit, |f| &f.ty().dom);
-        let factors = read.map(Term::chain).unwrap_or_default();
-        sources.push(source(&Chain { factors: &factors, before: None }, ty, &mut 0)?);
+        let before = read.map(Term::chain).unwrap_or_default();
+        sources.push(source(&Chain { factors: &before, before: None }, ty, &mut 0)?);
         Ok(factors.to_vec())
     })?;
     Ok(sources)

@@ -8,6 +8,7 @@ use super::dependence_chain::{latency, of_products};
 use super::trip_count::Trips;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Latency of a load from local memory, in latencies of an addition.
@@ -66,11 +67,11 @@ pub fn critical_path(
         issue: 0.0,
         started: 0.0,
         loops: 0,
-        ready: BTreeMap::new(),
+        ready: FxHashMap::default(),
         stored: BTreeMap::new(),
         changed: vec![],
-        values: BTreeMap::new(),
-        steps: BTreeMap::new(),
+        values: FxHashMap::default(),
+        steps: FxHashMap::default(),
     };
     w.block(body);
     w.front()
@@ -99,15 +100,15 @@ struct Walk<'a> {
     /// How many loops have ended.
     loops: usize,
     /// When the value of each register is ready.
-    ready: BTreeMap<u32, f64>,
+    ready: FxHashMap<u32, f64>,
     /// When each element was stored.
     stored: BTreeMap<Cell, f64>,
     /// What was set or stored, in the order of execution.
     changed: Vec<Place>,
     /// Values of the loops' variables.
-    values: BTreeMap<u32, i64>,
+    values: FxHashMap<u32, i64>,
     /// What an iteration of each loop adds, by the address of its body.
-    steps: BTreeMap<*const Stmt, f64>,
+    steps: FxHashMap<*const Stmt, f64>,
 }
 
 impl Walk<'_> {

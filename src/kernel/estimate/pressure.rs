@@ -92,6 +92,7 @@ impl Walk<'_> {
                 self.block(second, times);
                 self.block(first, times);
             }
+            _ if s.blocks().is_empty() => {}
             _ => {
                 let after = self.live.clone();
                 let mut before = BTreeMap::new();

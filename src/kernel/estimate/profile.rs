@@ -19,7 +19,7 @@ use crate::kernel::ir::{
 use crate::lang::typed::ScalarOp;
 use indexmap::IndexSet;
 use num_integer::gcd;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -412,10 +412,10 @@ fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
         },
         loops: vec![],
         copied: false,
-        read: BTreeSet::new(),
-        traces: BTreeMap::new(),
+        read: FxHashSet::default(),
+        traces: FxHashMap::default(),
         cut: BTreeSet::new(),
-        streaks: BTreeMap::new(),
+        streaks: FxHashMap::default(),
         body: None,
         ops: vec![],
         homes: vec![],
@@ -517,13 +517,13 @@ struct Walk<'a> {
     /// Whether a block was copied to local memory since the last barrier.
     copied: bool,
     /// Inputs that the innermost loop has already loaded; compilers keep them in registers.
-    read: BTreeSet<(Mem, usize, Index)>,
+    read: FxHashSet<(Mem, usize, Index)>,
     /// What the values of registers depend on.
-    traces: BTreeMap<u32, Trace>,
+    traces: FxHashMap<u32, Trace>,
     /// Operands of matrix instructions that were split in two parts.
     cut: BTreeSet<Expr>,
     /// Index of each streak, by memory, direction, width, and index without its constant.
-    streaks: BTreeMap<(Mem, bool, usize, Index), usize>,
+    streaks: FxHashMap<(Mem, bool, usize, Index), usize>,
     /// The home loop of the current code: the innermost loop that is not unrolled, in a work-item
     /// or over work-items.
     body: Option<u32>,
