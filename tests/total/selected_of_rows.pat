@@ -1,4 +1,4 @@
--- fuzz: seed=1 b=3 n=5000
+-- fuzz: seed=1 b=3 n=1200
 
 -- The greatest elements of each row, the first ones of equal ones.
 entry greatest_of_rows [b][n] (xs: [b][n]f32) : ([b][4]f32, [b][4]i32) =

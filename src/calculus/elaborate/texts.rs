@@ -1230,3 +1230,17 @@ fn few_elements_of_a_sorted_array_are_selected() {
         assert!(of(result, e).contains("countingSort"), "{e}");
     }
 }
+
+#[test]
+fn ends_of_the_chunks_of_a_scan_are_a_scan_of_sums() {
+    let scan =
+        |uses: &str| term_at(12, &format!("entry ends [n] (xs: [n][4]i32) : [n]i32 = {uses}"));
+    for text in [
+        "map last (split 4 (scan (+) 0 (flatten xs)))",
+        "let ys = scan (+) 0 (flatten xs) in map last (split 4 ys)",
+    ] {
+        assert!(scan(text).starts_with("scan {Add(_1, _2)} {0} . map (reduce"), "{}", scan(text));
+    }
+    // Other elements need the whole scan.
+    assert!(!scan("map head (split 4 (scan (+) 0 (flatten xs)))").contains("reduce"));
+}
