@@ -358,3 +358,26 @@ fn pools_of_axes_are_one_nest() {
     assert_eq!(with("reduce", &all).first(), Some(&true));
     assert!(with("reduce", &all).contains(&false));
 }
+
+#[test]
+fn products_of_the_inputs_of_a_loop_are_in_front_of_it() {
+    let text = "entry r [t][b][i][h] (xs: [t][b][i]f32) (Wx: [h][i]f32) (Wh: [h][h]f32) : [b][h]f32 =
+        loop hs = replicate b (replicate h 0f32) for x in xs do
+          map2 (\\xv hv -> map2 (+) (map (\\w -> sum (map2 (*) w xv)) Wx) (map (\\w -> sum (map2 (*) w hv)) Wh)) x hs";
+    let all = forms(text, &[("t", 8), ("b", 64), ("i", 256), ("h", 512)]);
+    // The loop has one product, and what stands in front of it the other.
+    let ahead = |f: &Term| {
+        let text = f.to_string();
+        let (step, before) = text.split_once(" . fork (replicate").unwrap_or_default();
+        step.matches("reduce (+)").count() == 1 && before.contains("reduce (+)")
+    };
+    assert!(all.iter().any(ahead), "{all:?}");
+}
+
+#[test]
+fn loops_compute_the_elements_that_they_go_through() {
+    let text = "entry f [q][n] (D: [q][n]f32) (c: [n]f32) : [q][3]f32 = map (\\d ->
+        loop s = replicate 3 0 for x in map2 (\\x c -> c - 2 * x) d c do s with [abs (i32.f32 x) % 3] <- x) D";
+    let all = forms(text, &[("q", 4), ("n", 512)]);
+    assert!(!with("map (map (", &all).contains(&true), "{}", all[0]);
+}

@@ -55,7 +55,7 @@ fn chosen(c: &Ex, yes: &Ex, no: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> V
 }
 
 /// Returns element `at` of an array, if it is read or computed for itself.
-fn element(e: &Ex, at: &Ex, ty: &Ty) -> Option<Ex> {
+pub(super) fn element(e: &Ex, at: &Ex, ty: &Ty) -> Option<Ex> {
     if e.size() > LARGEST {
         return None;
     }

@@ -14,6 +14,7 @@ use super::again;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use super::hoist;
 use super::interchange::named;
+use super::recurrences::number_of_steps;
 use super::unused::keep_used;
 use crate::calculus::size::SizeEnv;
 use crate::calculus::ty::Ty;
@@ -29,12 +30,24 @@ pub(super) const TALL: u64 = 16;
 /// Returns the program with its products in nests of their own; `None` if there are none among other work.
 pub(super) fn products_apart(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let mut out = e.clone();
-    Fission { env, fresh }.walk(&mut out, 1).then_some(out)
+    Fission { env, fresh, all_steps: false }.walk(&mut out, 1).then_some(out)
+}
+
+/// The same, where the results of all steps of a loop count: those that do not need the loop's state may be computed in front of it.
+pub(super) fn products_of_steps_apart(
+    e: &Ex,
+    env: &SizeEnv,
+    fresh: &mut dyn FnMut() -> Var,
+) -> Option<Ex> {
+    let mut out = e.clone();
+    Fission { env, fresh, all_steps: true }.walk(&mut out, 1).then_some(out)
 }
 
 struct Fission<'a> {
     env: &'a SizeEnv,
     fresh: &'a mut dyn FnMut() -> Var,
+    /// Whether the results of all steps of a loop count.
+    all_steps: bool,
 }
 
 /// The place of an inner map in the function of an outer one.
@@ -67,6 +80,11 @@ impl Fission<'_> {
             }
             // The program itself has chosen what a low-level map computes.
             Kind::Map(..) => false,
+            Kind::For(init, bound, _, _, body) if self.all_steps => {
+                let steps = number_of_steps(bound).and_then(|n| n.eval(self.env).ok());
+                let all = times.saturating_mul(steps.unwrap_or(1).max(1));
+                self.walk(init, times) | self.walk(body, all)
+            }
             _ => {
                 let mut changed = false;
                 for part in e.parts_mut() {

@@ -44,6 +44,7 @@ mod flat;
 mod folds;
 mod group_loops;
 mod hoist;
+mod in_steps;
 mod interchange;
 mod invariant;
 mod inward;
@@ -159,8 +160,9 @@ const STEPS: [Step; 10] = [
     |e, env, fresh, _| products_out::with_epilogues(e, env, fresh),
     contractions::as_products,
     |e, env, fresh, _| {
-        let apart = fission::products_apart(e, env, fresh)?;
-        Some(ahead::again(&apart, env, fresh).unwrap_or(apart))
+        let ahead = fission::products_of_steps_apart(e, env, fresh)
+            .and_then(|apart| ahead::again(&apart, env, fresh));
+        ahead.or_else(|| fission::products_apart(e, env, fresh))
     },
     |e, env, fresh, _| products_out::in_one_product(e, env, fresh),
     |e, env, fresh, _| flat::histograms(e, env, fresh),
@@ -256,7 +258,7 @@ fn bodies(
         let body = recurrences::as_scans(body, sizes.env_mut(), fresh);
         let body = ahead::of_loops(body, sizes.env(), fresh);
         let body = windows::by_slide(body, sizes.env_mut(), fresh);
-        let body = choices::by_element(body, sizes.env(), fresh);
+        let body = choices::by_element(in_steps::where_read(body, fresh), sizes.env(), fresh);
         let body = elements::by_element(body, sizes.env(), fresh);
         let body = tables::tables(hoist::hoist(body, fresh), sizes.env(), fresh);
         let body = partners::with_rows(invariant::rows(body, fresh), fresh);

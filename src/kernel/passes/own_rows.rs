@@ -12,7 +12,7 @@
 
 use super::overlap::{STATEMENTS, renamed, written_out};
 use super::rounds_ahead::Ahead;
-use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::index::{Atom, Index, Var};
 use crate::kernel::ir::walk::{Effects, Fresh, parts, rebuild, rebuilt};
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Reg, Stmt};
 use crate::kernel::options::DeviceLimits;
@@ -226,12 +226,14 @@ fn loaded(e: &Expr) -> Option<Mem> {
 fn places(body: &Block, var: &Var, device: &Device, item: u32) -> Vec<Place> {
     let mut found = vec![];
     let mut access = |m: &Mem, t: ScalarType, i: &Index| {
-        let of_row = i.linear_in(var.id).filter(|_| matches!(m, Mem::Global(_)) && !i.has_data());
+        if !matches!(m, Mem::Global(_)) || i.has_data() {
+            return;
+        }
+        let scalars = |bytes: usize| i64::try_from(bytes / t.bytes().max(1)).unwrap_or(1);
+        let (most, sector) = (scalars(device.bytes).min(16), scalars(SECTOR_BYTES));
+        let of_row = i.linear_in(var.id).or_else(|| in_tiles(i, var, most));
         let Some((step @ (1 | -1), row)) = of_row else { return };
-        let apart = row.linear_in(item).is_some_and(|(c, _)| c != 0);
-        if apart || device.alone {
-            let scalars = |bytes: usize| i64::try_from(bytes / t.bytes().max(1)).unwrap_or(1);
-            let (most, sector) = (scalars(device.bytes).min(16), scalars(SECTOR_BYTES));
+        if device.alone || are_apart(&row, item) {
             found.push(Place { step, row, most, sector });
         }
     };
@@ -252,6 +254,35 @@ fn places(body: &Block, var: &Var, device: &Device, item: u32) -> Vec<Place> {
         });
     }
     found
+}
+
+/// The number of a step in its window. Nothing else has this id.
+const OFFSET: u32 = u32::MAX;
+
+/// Returns the distance of steps, and the place of the first step of a window of so many steps, if the row lies in tiles of an array that
+/// windows divide: the array that a product has stored tile by tile.
+fn in_tiles(i: &Index, var: &Var, window: i64) -> Option<(i64, Index)> {
+    let counter = Index::from(var.clone());
+    let tile = i.terms().find_map(|(a, _)| match a {
+        Atom::Mod(x, n) if **x == counter => Some(*n),
+        _ => None,
+    })?;
+    if tile % window != 0 {
+        return None;
+    }
+    let offset = Var { id: OFFSET, name: var.name.clone(), lo: 0, hi: window - 1 };
+    let first = Index::from(Var { hi: var.hi / window, ..var.clone() }).times(window);
+    let at = first.add(&offset.into());
+    i.substitute(&|v| (v.id == var.id).then(|| at.clone())).linear_in(OFFSET)
+}
+
+/// Whether neighbouring work-items have rows that are no neighbours.
+fn are_apart(row: &Index, item: u32) -> bool {
+    if let Some((c, _)) = row.linear_in(item) {
+        return c != 0;
+    }
+    let of = |k: i64| row.substitute(&|v| (v.id == item).then(|| Index::from(k)));
+    of(1).sub(&of(0)).as_constant().is_none_or(|d| d.abs() > 1)
 }
 
 /// Returns the loads from global memory that every step makes, at places that do not depend on data, if no step before has stored
@@ -365,12 +396,19 @@ mod tests {
 
     /// `for item < 8 { for i < 64 { t0 = t0 + a[row * item + each * i]; b[row * item + each * i] = t0 } }`
     fn rows(t: ScalarType, row: i64, each: i64) -> Vec<Stmt> {
+        placed(t, &|item, i| {
+            let place = item.times(row).add(&i.times(each));
+            // A row that is gone through backwards begins at its end.
+            if each < 0 { place.plus(63) } else { place }
+        })
+    }
+
+    /// The same, where each step loads and stores at the place that a function of the work-item and the step gives.
+    fn placed(t: ScalarType, place: &dyn Fn(&Index, &Index) -> Index) -> Vec<Stmt> {
         let ty = ElemTy { scalar: t, width: 1 };
         let acc = Reg { id: 0, name: "t0".into(), ty };
         let var = |id, n: i64| Var { id, name: format!("i{id}").into(), lo: 0, hi: n - 1 };
-        let place = Index::from(var(1, 8)).times(row).add(&Index::from(var(2, 64)).times(each));
-        // A row that is gone through backwards begins at its end.
-        let place = if each < 0 { place.plus(63) } else { place };
+        let place = place(&Index::from(var(1, 8)), &Index::from(var(2, 64)));
         let load = Expr::Load(Mem::Global(0), ty, place.clone());
         let sum = Expr::Op(ScalarOp::Add, ty, vec![Expr::Reg(acc.clone()), load]);
         let body =
@@ -416,6 +454,15 @@ mod tests {
         let is_load = |s: &&Stmt| matches!(s, Stmt::Decl(_, Some(Expr::Load(..))));
         assert_eq!(body.iter().take_while(is_load).count(), stores, "{body:?}");
         (hi.constant(), stores)
+    }
+
+    #[test]
+    fn rows_of_tiles_are_gone_through_in_vectors() {
+        // Each tile has 32 elements of each of the 8 rows.
+        let tiles =
+            |item: &Index, i: &Index| item.times(32).add(&i.div(32).times(256)).add(&i.rem(32));
+        let device = device(16, 0);
+        assert_eq!(shape(placed(F32, &tiles), &device), shape(rows(F32, 64, 1), &device));
     }
 
     #[test]
