@@ -1224,7 +1224,7 @@ fn few_elements_of_a_sorted_array_are_selected() {
     let all = [
         ("[500]f32", "take 500 (sort xs)"),
         ("f32", "(sort xs)[2500]"),
-        ("[n]f32", "let ys = sort xs in map (- ys[0]) ys"),
+        ("[n]f32", "let ys = sort xs in map (\\y -> y - ys[0]) ys"),
     ];
     for (result, e) in all {
         assert!(of(result, e).contains("countingSort"), "{e}");

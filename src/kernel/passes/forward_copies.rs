@@ -1,10 +1,12 @@
 //! Copies that are not needed, since the copy can take the place of what is copied, or the other way round.
 //!
 //! A value that is both a result and an operand of a further kernel is stored in a temporary first. Lowering then copies
-//! it to the result. The kernels can store to the result at once, and read it there.
+//! it to the result. The kernels can store to the result at once, and read it there. If the temporary has padding, they store what belongs to the
+//! result.
 
 use super::lifetimes::touched;
 use super::memory_reuse::block;
+use super::shortened;
 use crate::kernel::ir::{Block, BufferRole, Control, Expr, Kernel, Mem, Program, Stmt};
 use std::collections::BTreeSet;
 
@@ -17,8 +19,13 @@ pub fn to_results(p: &mut Program) {
             Control::Repeat(..) | Control::While => depth += 1,
             Control::End => depth -= 1,
             Control::Launch(k) if depth == 0 => {
-                if let Some((from, to)) = copied(&p.kernels[k]).filter(|c| may_forward(p, k, *c)) {
+                if let Some((from, to)) = copied(&p.kernels[k]).filter(|c| may_forward(p, k, *c))
+                    && let Some(bodies) = shortened(p, k, (from, to))
+                {
                     let place = |m: Mem| if m == Mem::Global(from) { Mem::Global(to) } else { m };
+                    for (kernel, body) in p.kernels.iter_mut().zip(bodies) {
+                        kernel.body = body;
+                    }
                     p.remove_kernel(k);
                     for kernel in &mut p.kernels {
                         kernel.body = block(&kernel.body, &place);
@@ -83,12 +90,26 @@ pub(super) fn copied(k: &Kernel) -> Option<(usize, usize)> {
     of(&k.body)
 }
 
+/// Returns the kernels' code, with what a temporary that is longer than the result has behind it left out: the padding of a length that
+/// tiles or vectors do not divide. `None` if a kernel but the copy, `k`, reads the padding.
+fn shortened(p: &Program, k: usize, (from, to): (usize, usize)) -> Option<Vec<Block>> {
+    let len = |b: usize| p.buffers[b].array.len;
+    let n = i64::try_from(len(to)).ok()?;
+    let body = |(other, kernel): (usize, &Kernel)| {
+        if len(from) == len(to) || other == k || !buffers(kernel, false).contains(&from) {
+            return Some(kernel.body.clone());
+        }
+        shortened::to(&kernel.body, Mem::Global(from), n)
+    };
+    p.kernels.iter().enumerate().map(body).collect()
+}
+
 /// Whether the result may take the place of the temporary: kernel `k` alone touches the result, no later kernel stores to
 /// the temporary, and the host names neither.
 fn may_forward(p: &Program, k: usize, (from, to): (usize, usize)) -> bool {
     let (temporary, result) = (&p.buffers[from], &p.buffers[to]);
     let alike =
-        temporary.array.scalar == result.array.scalar && temporary.array.len == result.array.len;
+        temporary.array.scalar == result.array.scalar && temporary.array.len >= result.array.len;
     let roles = temporary.role == BufferRole::Temp && matches!(result.role, BufferRole::Output(_));
     let named = [from, to].iter().any(|b| names(&p.control, *b) > 0);
     let others = p.kernels.iter().enumerate().filter(|(other, _)| *other != k);
@@ -137,5 +158,20 @@ mod tests {
             let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
             assert_eq!(program.kernels.len(), 2, "{n}");
         }
+    }
+
+    #[test]
+    fn a_result_without_its_padding_is_not_copied() {
+        let padded = "take 1001 . join . mapGlb 0 (mapSeq abs) . split 4 . padLast 1004 . a";
+        let reader = |f: &str, kernels: usize| {
+            let term = term(&format!("fork id ({f}) . {padded}"), &[("a", "[1001]f32")]);
+            let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+            assert_eq!(program.kernels.len(), kernels, "{:?}", program.kernels);
+            program.kernels[0].to_string()
+        };
+        let text = reader("mapGlb 0 abs", 2);
+        assert!(!text.contains("1004"), "{text}");
+        // The first of the elements is a vector that a condition guards.
+        assert!(text.contains("if"), "{text}");
     }
 }

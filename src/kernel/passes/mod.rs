@@ -31,6 +31,7 @@ mod own_rows;
 mod passed_on;
 mod proved_checks;
 mod rounds_ahead;
+mod shortened;
 mod sides;
 mod state_copies;
 mod stored_twice;
