@@ -5,7 +5,7 @@
 //! array that is live behind it. It does not disturb an array of which it is a copy. Nor does it if the statement around it
 //! reads each element before it stores the one at the same place, and the other array is not needed any more.
 
-use crate::kernel::analysis::hazard::{Owned, reads_what_it_wrote};
+use crate::kernel::analysis::hazard::{Owned, read_before_written};
 use crate::kernel::analysis::unchanged::Update;
 use crate::kernel::ir::index::{Guard, Index};
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Stmt};
@@ -186,20 +186,24 @@ impl Walk<'_> {
                 continue;
             }
             for from in alike(array) {
-                let here = std::slice::from_ref(s);
-                if self.copies(s, array, from)
-                    || !live.contains(&from) && {
-                        let to = |m| if m == array { from } else { m };
-                        let one = (self.renamed)(&here.to_vec(), &to);
-                        !reads_what_it_wrote(&one, &Owned::mems([from].into_iter()))
-                    }
-                {
+                let is_last_use = !live.contains(&from)
+                    && !stored.contains(&from)
+                    && !loaded.contains(&array)
+                    && self.reads_first(s, array, from);
+                if is_last_use || self.copies(s, array, from) {
                     pairs.insert((array.min(from), array.max(from)));
                     found.derived.push(Derived { statement: s, array, from });
                 }
             }
         }
         pairs
+    }
+
+    /// Whether a statement reads no element of an array behind its store to the element of the other array at the same place.
+    fn reads_first(&self, s: &Stmt, array: Mem, from: Mem) -> bool {
+        let to = |m| if m == array { from } else { m };
+        let one = (self.renamed)(&vec![s.clone()], &to);
+        read_before_written(&one, &Owned::mems([from].into_iter())).contains(&from)
     }
 
     /// Whether each store to an array is one of the element of the other array at the same place.
@@ -318,4 +322,72 @@ impl Filled {
 
 fn value(i: &Index, counters: &[(u32, i64)]) -> Option<i64> {
     i.eval(&|v| counters.iter().rev().find(|(id, _)| *id == v.id).map(|(_, at)| *at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::ir::MemArray;
+    use crate::kernel::ir::index::Var;
+    use crate::kernel::ir::testing::FLOAT;
+    use crate::lang::typed::ScalarOp;
+    use crate::lang::types::ScalarType::F32;
+
+    const NOW: Mem = Mem::Private(0);
+    const NEXT: Mem = Mem::Private(1);
+    const OLD: Mem = Mem::Private(2);
+
+    fn place() -> Index {
+        Index::from(Var { id: 1, name: "i1".into(), lo: 0, hi: 7 })
+    }
+
+    fn load(m: Mem) -> Expr {
+        Expr::Load(m, FLOAT, place())
+    }
+
+    fn repeat(id: u32, body: Block) -> Stmt {
+        let var = Var { id, name: format!("i{id}").into(), lo: 0, hi: 7 };
+        Stmt::Loop { kind: LoopKind::Seq, var, lo: Index::from(0), hi: Index::from(8), body }
+    }
+
+    /// Returns the interference in a loop whose steps go through arrays of 8 elements.
+    fn of(step: Block) -> Interference {
+        let array = |name: &str| MemArray { name: name.into(), scalar: F32, len: 8 };
+        let k = Kernel {
+            name: String::new(),
+            global: [1; 3],
+            group: [1; 3],
+            warp: 0,
+            locals: vec![],
+            privates: ["own0", "own1", "own2"].map(array).to_vec(),
+            streaming: false,
+            body: vec![repeat(0, step)],
+        };
+        Interference::of(&k, &|b, _| b.clone())
+    }
+
+    #[test]
+    fn what_a_pass_reads_behind_a_store_is_disturbed() {
+        let difference = Expr::Op(ScalarOp::Sub, FLOAT, vec![load(NEXT), load(OLD)]);
+        let pass = repeat(
+            1,
+            vec![
+                Stmt::Store(NEXT, place(), Expr::Load(Mem::Global(0), FLOAT, place())),
+                Stmt::Store(OLD, place(), load(NOW)),
+                Stmt::Store(NOW, place(), difference),
+            ],
+        );
+        assert!(of(vec![pass]).has(NOW, NEXT));
+    }
+
+    #[test]
+    fn a_copy_that_comes_back_is_not_disturbed() {
+        let copy = |from: Mem, to: Mem| repeat(1, vec![Stmt::Store(to, place(), load(from))]);
+        let step = vec![
+            copy(NOW, NEXT),
+            Stmt::Store(NEXT, Index::from(3), Expr::Arg(0, F32)),
+            copy(NEXT, NOW),
+        ];
+        assert!(!of(step).has(NOW, NEXT));
+    }
 }
