@@ -33,7 +33,9 @@ const KEPT: usize = 1 << 11;
 
 /// The values that were made last, at places by their hashes: a later one takes the place of an earlier one. An equal value that
 /// is made again is the same one, so most values are compared without a walk through them, and what a value knows is found once.
-pub(super) struct Latest<T>([Mutex<Vec<Option<Arc<Hashed<T>>>>>; SHARDS]);
+pub(super) struct Latest<T>([Shard<T>; SHARDS]);
+
+type Shard<T> = Mutex<Vec<Option<Arc<Hashed<T>>>>>;
 
 impl<T> Latest<T> {
     pub const fn new() -> Latest<T> {

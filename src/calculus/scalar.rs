@@ -22,6 +22,7 @@ impl Lit {
     pub fn float(ty: ScalarType, x: f64) -> Lit {
         let bits = match ty {
             ScalarType::F16 => u64::from(half::f16::from_f64(x).to_bits()),
+            #[expect(clippy::cast_possible_truncation, reason = "as on devices")]
             ScalarType::BF16 => u64::from(half::bf16::from_f32(x as f32).to_bits()),
             #[expect(
                 clippy::cast_possible_truncation,

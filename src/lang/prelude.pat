@@ -58,7 +58,9 @@ def sort_by_key key xs =
   let ones = highest
   let (some, every) = reduce both (0, ones) (map (\k -> (k, k)) keys)
   let byte = \bits from -> (bits >> from) & 255 in
-  in_order keys xs
+  in_order
+    keys
+    xs
     (if few xs
     then scatter xs (map2 place is keys) xs
     else (loop (ys, from) = (xs, 0) for i < popcount ones / 8 do

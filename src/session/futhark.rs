@@ -295,7 +295,9 @@ impl<'a> Reader<'a> {
         };
         let split = |ty: &ScalarType| Some((text.strip_suffix(ty.name())?, *ty));
         let types = ScalarType::ALL.iter().filter(|t| t.is_integer() || radix == 10);
-        let (digits, ty) = match types.filter(|t| **t != ScalarType::Bool).find_map(split) {
+        // `bf16` ends in `f16`.
+        let suffixes = types.filter(|t| **t != ScalarType::Bool).filter_map(split);
+        let (digits, ty) = match suffixes.min_by_key(|(digits, _)| digits.len()) {
             Some((digits, ty)) => (digits, Some(ty)),
             None => (text, None),
         };

@@ -56,8 +56,8 @@ fn rows_are_filled_and_scattered_in_vectors() {
 fn results_that_are_read_again_lose_their_padding_where_they_are_stored() {
     let rt = cpu();
     let program = "entry both [n] (a: [n]f32) : ([n]f32, [n]f32) = let ys = map (* 2) a in (ys, map (+ 1) ys)";
-    for n in [1, 3, 4, 1001] {
-        let all = (n + 3) / 4 * 4;
+    for n in [1, 3, 4, 1001_u64] {
+        let all = n.next_multiple_of(4);
         let first = format!(
             "take {n} . join . mapGlb 0 (mapUnroll (\\x -> x * 2.0)) . split 4 . padLast {all} . a"
         );

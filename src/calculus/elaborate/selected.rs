@@ -83,7 +83,7 @@ impl Pass<'_> {
     fn of_part(&mut self, e: &Ex) -> Option<Ex> {
         let (array, part) = self.part(e)?;
         let selected = self.selected(array, &part)?;
-        self.read(e, selected, &part)
+        Self::read(e, selected, &part)
     }
 
     /// A sorted array with a name, of which the same part is used everywhere.
@@ -125,7 +125,7 @@ impl Pass<'_> {
     }
 
     /// Returns what an expression is of the part that it uses.
-    fn read(&self, e: &Ex, part: Ex, of: &Part) -> Option<Ex> {
+    fn read(e: &Ex, part: Ex, of: &Part) -> Option<Ex> {
         match &e.kind {
             Kind::Index(_, at) => {
                 let at = if of.last { at.number(0)? } else { (**at).clone() };
@@ -151,7 +151,7 @@ impl Pass<'_> {
         if let Some((array, part)) = self.part(e)
             && array.kind == Kind::Var(v)
         {
-            *e = self.read(e, by.clone(), &part)?;
+            *e = Self::read(e, by.clone(), &part)?;
             return Some(());
         }
         e.parts_mut().into_iter().try_for_each(|part| self.put(part, v, by))
@@ -323,7 +323,7 @@ impl Pass<'_> {
         let counted = Ex::map_of(counted, [(&j, &all_places), (&b, &all)], self.fresh)?;
         let count = self.reduced(ScalarOp::Add, i.value(span).number(0)?, counted);
         let to = Ex::map_of(count, [(&i, &all_places), (&a, &all)], self.fresh)?;
-        self.scattered(all_places, to, size)
+        Self::scattered(all_places, to, size)
     }
 
     /// Returns few different numbers in ascending order.
@@ -338,11 +338,11 @@ impl Pass<'_> {
         let counted = Ex::map_of(counted, [(&b, numbers)], self.fresh)?;
         let count = self.reduced(ScalarOp::Add, a.value(span).number(0)?, counted);
         let to = Ex::map_of(count, [(&a, numbers)], self.fresh)?;
-        self.scattered(numbers.clone(), to, size)
+        Self::scattered(numbers.clone(), to, size)
     }
 
     /// Stores each value at its place, if that is one of the first.
-    fn scattered(&mut self, values: Ex, places: Ex, size: &Size) -> Option<Ex> {
+    fn scattered(values: Ex, places: Ex, size: &Size) -> Option<Ex> {
         let Ty::Scalar(t) = values.element_type()? else { return None };
         let zero = Ex::new(Kind::Lit(Lit::int(t, 0)), Ty::Scalar(t), values.span);
         let (none, span) = (zero.replicate(size), values.span);

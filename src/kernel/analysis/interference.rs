@@ -190,7 +190,7 @@ impl Walk<'_> {
                     && !stored.contains(&from)
                     && !loaded.contains(&array)
                     && self.reads_first(s, array, from);
-                if is_last_use || self.copies(s, array, from) {
+                if is_last_use || Self::copies(s, array, from) {
                     pairs.insert((array.min(from), array.max(from)));
                     found.derived.push(Derived { statement: s, array, from });
                 }
@@ -207,7 +207,7 @@ impl Walk<'_> {
     }
 
     /// Whether each store to an array is one of the element of the other array at the same place.
-    fn copies(&self, s: &Stmt, array: Mem, from: Mem) -> bool {
+    fn copies(s: &Stmt, array: Mem, from: Mem) -> bool {
         let update = Update::of(&vec![s.clone()], from, array);
         let mut all = true;
         s.visit(&mut |s| match s {

@@ -532,8 +532,7 @@ pub fn across_groups(b: &Block) -> Option<String> {
         let linear = a.index.plus(constant.checked_neg()?);
         Some((shapes.insert_full(linear).0, constant, a.width))
     };
-    let shaped: Vec<(&Access, Option<(usize, i64, usize)>)> =
-        global.iter().map(|a| (*a, shape(a))).collect();
+    let shaped: Vec<_> = global.iter().map(|a| (*a, shape(a))).collect();
     let mut known = HashSet::new();
     for (a, of_a) in shaped.iter().filter(|(a, _)| a.write) {
         for (l, of_l) in shaped.iter().filter(|(l, _)| !l.write && l.mem == a.mem) {

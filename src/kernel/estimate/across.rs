@@ -344,8 +344,7 @@ impl Crowded {
 
 /// Returns the data that an access moves.
 fn moved(
-    a: &Access,
-    p: &Pattern,
+    (a, p): &(&Access, Pattern),
     k: &KernelProfile,
     streaks: &Streaks<'_>,
     s: &Spread,
@@ -411,8 +410,8 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let crowded = Crowded::of(&global, k, &s, &l, m);
     let [mut read, mut written, mut common, mut near, mut local] = [Share::default(); 5];
     let mut waiting = 0.0;
-    for (a, p) in &global {
-        let moved = moved(a, p, k, &streaks, &s, &l, &crowded, m);
+    for found in &global {
+        let (a, moved) = (found.0, moved(found, k, &streaks, &s, &l, &crowded, m));
         near.add(moved.asked, moved.asked / l.near);
         common.add(moved.common, moved.common / l.common);
         match a.store {

@@ -116,7 +116,7 @@ mod tests {
         program.kernels.remove(0)
     }
 
-    fn is_long(a: &&crate::kernel::ir::MemArray) -> bool {
+    fn is_long(a: &crate::kernel::ir::MemArray) -> bool {
         a.len == 400
     }
 
@@ -129,7 +129,7 @@ mod tests {
             "foldSeq (cond ((\\(a, b) -> b > a) . snd) ({ROW}) fst) . bimap id (distl . fork id (iota 20 i32))"
         );
         let kernel = of_matrices(&format!("mapGlb 0 (foldSeq ({inner}) . fork id (iota 20 i32))"));
-        assert_eq!(kernel.privates.iter().filter(is_long).count(), 1, "{:?}", kernel.body);
+        assert_eq!(kernel.privates.iter().filter(|a| is_long(a)).count(), 1, "{:?}", kernel.body);
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
         let changed = format!("foldSeq ({step}) . fork id (iota 20 i32)");
         let both = format!("mapSeq (mapSeq (+) . zip) . zip . fork ({changed}) id . {changed}");
         let kernel = of_matrices(&format!("mapGlb 0 ({both})"));
-        assert_eq!(kernel.privates.iter().filter(is_long).count(), 2, "{:?}", kernel.body);
+        assert_eq!(kernel.privates.iter().filter(|a| is_long(a)).count(), 2, "{:?}", kernel.body);
     }
 
     #[test]
@@ -154,6 +154,6 @@ mod tests {
             "split 20 . scatter . fork (join . snd) (fork ({places}) ({column})) . fork snd ({row})"
         );
         let kernel = of_matrices(&format!("mapWrg 0 (foldSeq ({step}) . fork id (iota 20 i32))"));
-        assert_eq!(kernel.locals.iter().filter(is_long).count(), 1, "{:?}", kernel.body);
+        assert_eq!(kernel.locals.iter().filter(|a| is_long(a)).count(), 1, "{:?}", kernel.body);
     }
 }

@@ -211,8 +211,13 @@ impl<'c, 'a> Finish<'c, 'a> {
     pub fn divides(&mut self, demands: &[Divides]) -> Vec<(Size, Size, Span)> {
         let mut out: Vec<(Size, Size, Span)> = vec![];
         for demand in demands {
-            let dividend = self.size(&demand.dividend, demand.span);
+            let mut dividend = self.size(&demand.dividend, demand.span);
             let divisor = self.size(&demand.divisor, demand.span);
+            let whole = dividend.without_constant();
+            // `n - 2` is even if `n` is.
+            if !whole.is_zero() && dividend.sub(&whole).is_multiple_of(&divisor) {
+                dividend = whole;
+            }
             if divisor.is_zero() {
                 self.error(Code::NotDivisible, "a size is divided by zero".to_owned(), demand.span);
             } else if let (Some(a), Some(b)) = (dividend.as_constant(), divisor.as_constant()) {

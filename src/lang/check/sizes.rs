@@ -24,7 +24,7 @@ pub struct Divides {
 struct Rest {
     dividend: Size,
     divisor: Size,
-    rest: i64,
+    value: i64,
 }
 
 impl Rest {
@@ -39,11 +39,11 @@ impl Rest {
             return None;
         }
         let Some(k) = divisor.as_constant() else {
-            return apart.is_multiple_of(divisor).then(|| Size::constant(self.rest));
+            return apart.is_multiple_of(divisor).then(|| Size::constant(self.value));
         };
         let whole = apart.without_constant();
         let number = apart.sub(&whole).as_constant()?;
-        whole.is_multiple_of(divisor).then(|| Size::constant((self.rest + number).rem_euclid(k)))
+        whole.is_multiple_of(divisor).then(|| Size::constant((self.value + number).rem_euclid(k)))
     }
 }
 
@@ -145,7 +145,7 @@ impl SizeVars {
     fn solve_rests(&mut self, difference: &Size, span: Span) -> bool {
         let found = difference.rests();
         let known =
-            |(p, q): (&Size, &Size), rest| Rest { dividend: p.clone(), divisor: q.clone(), rest };
+            |(p, q): (&Size, &Size), value| Rest { dividend: p.clone(), divisor: q.clone(), value };
         let vanishes = |known: &Rest| difference.with_rests(&|p, q| known.of(p, q)).is_zero();
         let solution = found.iter().find_map(|(p, q)| {
             let most = q.as_constant().map_or(1, |q| q.min(Rest::MOST));
@@ -158,8 +158,8 @@ impl SizeVars {
             }
             None => return false,
         };
-        for Rest { dividend, divisor, rest } in &solution {
-            let dividend = dividend.sub(&Size::constant(*rest));
+        for Rest { dividend, divisor, value } in &solution {
+            let dividend = dividend.sub(&Size::constant(*value));
             self.divides.push(Divides { dividend, divisor: divisor.clone(), span });
         }
         self.rests.extend(solution);

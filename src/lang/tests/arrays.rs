@@ -224,7 +224,7 @@ fn rests_of_lengths() {
             "= map2 (+) (map sum (slide 3 2 xs)) (map sum (slide 3 2 xs))",
             "[(n - (n - 3)%2 - 3)/2 + 1]f32",
         ),
-        ("= (slide 2 2 xs |> join) with [0] <- 1", "[n - n%2]f32"),
+        ("= (slide 2 2 xs |> join) with [0] <- 1", "[n - (n - 2)%2]f32"),
         ("= map2 (+) xs (join (slide 2 2 xs))", "[n]f32, 2 divides n"),
         ("= ys[1::2] ++ ys[::2]", "[5]f32"),
         ("= xs[1::2]", "[(n + (n - 1)%2 - 1)/2]f32"),
