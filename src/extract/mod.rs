@@ -30,7 +30,7 @@ use crate::calculus::term::{MapKind, Op, ReduceKind, Term};
 use crate::calculus::ty::Ty;
 use crate::device::DeviceInfo;
 use crate::device::cost_model::CostModel;
-use crate::diag::{Code, Diagnostic, Limits, Result, on_own_stack};
+use crate::diag::{Code, Diagnostic, Limits, Result, on_all_cores};
 use crate::saturate::{ClassId, Data, Node, Saturated};
 use indexmap::IndexSet;
 use salvage::Salvage;
@@ -130,13 +130,14 @@ pub fn draw(
 ) -> Result<Drawn> {
     let all: Vec<usize> = (0..saturated.forms.len()).collect();
     let draw = |scope: Scope, forms: &[usize]| {
-        // Terms are as deep as the program is long.
-        on_own_stack(|| draw_terms(saturated, forms, env, device, model, limits, scope))?
+        draw_terms(saturated, forms, env, device, model, limits, scope)
     };
+    // The first search and the one for reductions side by side do not depend on each other.
     let [first, others @ ..] = &Scope::ALL;
-    let mut both = draw(*first, &all)?.into_iter();
-    let mut drawn = both.next().unwrap_or_default();
-    let beside = both.next().unwrap_or_default();
+    let mut both =
+        on_all_cores(&[*first, Scope::SideBySide], |scope| draw(*scope, &all)).into_iter();
+    let mut drawn = both.next().unwrap_or_else(|| Ok(Drawn::default()))?;
+    let beside = both.next().unwrap_or_else(|| Ok(Drawn::default()))?;
     let mut without = all.clone();
     let mut others = others.iter();
     loop {
@@ -151,7 +152,7 @@ pub fn draw(
             break;
         }
         let Some(scope) = others.next() else { break };
-        draw(*scope, &without)?.into_iter().for_each(|more| drawn.extend(more));
+        drawn.extend(draw(*scope, &without)?);
     }
     drawn.extend(beside);
     Ok(drawn)
@@ -172,8 +173,7 @@ pub fn defaults(
     let mut drawn = Drawn::default();
     let forms: Vec<usize> = (0..saturated.forms.len()).collect();
     for scope in Scope::ALL.into_iter().filter(|s| s.has_defaults()) {
-        let more = draw_terms(saturated, &forms, env, device, model, limits, scope)?;
-        more.into_iter().for_each(|more| drawn.extend(more));
+        drawn.extend(draw_terms(saturated, &forms, env, device, model, limits, scope)?);
     }
     Ok(drawn.candidates)
 }
@@ -181,8 +181,7 @@ pub fn defaults(
 /// Number of forms with candidates from which no others are searched for.
 const ENOUGH: usize = 2;
 
-/// Returns the candidates of one search for terms of some forms: those of [`Scope::Fused`], and then those of
-/// [`Scope::SideBySide`], or those of the scope alone.
+/// Returns the candidates of one search for terms of some forms.
 fn draw_terms(
     saturated: &Saturated,
     forms: &[usize],
@@ -191,35 +190,29 @@ fn draw_terms(
     model: &CostModel,
     limits: &Limits,
     scope: Scope,
-) -> Result<Vec<Drawn>> {
+) -> Result<Drawn> {
     let total = scope.has_defaults();
     let target = Target::new(device, model);
     let nominal = tunables::nominal(&target, env, tiles::usual(&saturated.egraph, &target));
     let sizes = search::Sizes { dims: env, nominal: &nominal };
-    let all = search::terms(saturated, forms, &sizes, &target, limits, scope)?;
+    let (found, mut drawn) = search::terms(saturated, forms, &sizes, &target, limits, scope)?;
+    let (mut lost, busy) = worthwhile(found, total, &mut drawn.dropped);
     let mut valued = Valued { env, target: &target, limits, total, known: HashMap::new() };
-    let mut out = vec![];
-    for (found, mut drawn) in all {
-        let (mut lost, busy) = worthwhile(found, total, &mut drawn.dropped);
-        let mut salvage = Salvage::default();
-        let made = valued.candidates(&busy, &mut drawn)?;
-        for (found, has_candidates) in busy.into_iter().zip(made) {
-            if has_candidates {
-                salvage.keep(found);
-            } else {
-                lost.push(found);
-            }
+    let mut salvage = Salvage::default();
+    let made = valued.candidates(&busy, &mut drawn)?;
+    for (found, has_candidates) in busy.into_iter().zip(made) {
+        if has_candidates {
+            salvage.keep(found);
+        } else {
+            lost.push(found);
         }
-        let saved = salvage.of(&lost);
-        drawn.terms += saved.len();
-        valued.candidates(&saved, &mut drawn)?;
-        out.push(drawn);
     }
+    let saved = salvage.of(&lost);
+    drawn.terms += saved.len();
+    valued.candidates(&saved, &mut drawn)?;
     let envs = |assigned: Assigned| assigned.into_iter().map(|(env, _)| env).collect();
-    if let Some(first) = out.first_mut() {
-        first.values = valued.known.into_iter().map(|(stage, a)| (stage, envs(a))).collect();
-    }
-    Ok(out)
+    drawn.values.extend(valued.known.into_iter().map(|(stage, assigned)| (stage, envs(assigned))));
+    Ok(drawn)
 }
 
 /// Returns the terms in which some work-items idle, and the others. If the last search has no others, none counts as idle.
@@ -427,7 +420,7 @@ mod tests {
             &limits,
             Scope::Defaults,
         );
-        let drawn = drawn.expect("terms").remove(0);
+        let drawn = drawn.expect("terms");
         let texts: Vec<String> = drawn.candidates.iter().map(|c| c.compact.to_string()).collect();
         let mut tiled = texts.iter().filter(|t| t.contains("blocked") && t.contains("spread"));
         assert!(tiled.clone().count() > 0);

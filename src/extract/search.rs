@@ -174,7 +174,7 @@ impl Gathered {
 }
 
 /// Returns the best terms of some forms of the program, at most [`Limits::skeletons`] of each form, each with a skeleton of its own, with
-/// their number and what was lost. The search for fused terms goes on to those with reductions side by side, which come second.
+/// their number and what was lost.
 ///
 /// # Errors
 /// [`crate::diag::Code::Interrupted`] when an interrupt was requested.
@@ -185,7 +185,7 @@ pub(super) fn terms(
     target: &Target,
     limits: &Limits,
     scope: Scope,
-) -> Result<Vec<(Vec<Found>, Drawn)>> {
+) -> Result<(Vec<Found>, Drawn)> {
     let egraph = &saturated.egraph;
     let program = Context::program(scope.has_defaults());
     let views = cheapest_views(egraph, scope).into_iter();
@@ -211,13 +211,7 @@ pub(super) fn terms(
         search.best(*root);
     }
     search.settle(limits.extraction_rounds);
-    let mut terms = Terms::of(egraph);
-    let mut all = vec![search.found(forms, &mut terms)?];
-    if scope == Scope::Fused {
-        search.go_on_side_by_side(limits.extraction_rounds);
-        all.push(search.found(forms, &mut terms)?);
-    }
-    Ok(all)
+    search.found(forms)
 }
 
 /// Returns, for each class that has one, the smallest member made of views alone.
@@ -315,8 +309,9 @@ const STACK: usize = 8 << 20;
 
 impl Search<'_> {
     /// Returns the terms that were found for the scope.
-    fn found(&mut self, forms: &[usize], terms: &mut Terms<'_>) -> Result<(Vec<Found>, Drawn)> {
+    fn found(&mut self, forms: &[usize]) -> Result<(Vec<Found>, Drawn)> {
         let (mut best, mut seen, mut drawn) = (vec![], Set::default(), Drawn::default());
+        let mut terms = Terms::of(self.egraph);
         for (form, root) in forms.iter().zip(self.roots.clone()) {
             let found = self.best(root);
             let wanted = found.iter().filter(|c| self.scope != Scope::SideBySide || is_beside(c));
@@ -364,24 +359,12 @@ impl Search<'_> {
         choices
     }
 
-    /// Repeats until no choice changes, first for the keys that used others too early, from the leaves up.
+    /// Repeats until no choice changes. The first round computes the keys that used others too early, from the leaves up;
+    /// each later round computes the users of keys that changed.
     fn settle(&mut self, rounds: usize) {
         let early = std::mem::take(&mut self.early);
-        let stale = self.known.keys().rev().filter(|key| early.contains(*key)).copied().collect();
-        self.settle_from(stale, rounds);
-    }
-
-    /// Goes on to search for terms with reductions side by side: only what the scope before it has left out changes, and what uses
-    /// it.
-    fn go_on_side_by_side(&mut self, rounds: usize) {
-        self.scope = Scope::SideBySide;
-        let changed = |lost: &Dropped| lost.count(Reason::LoopCopied) > 0;
-        let stale = self.dropped.iter().filter(|(_, lost)| changed(lost)).map(|(key, _)| *key);
-        self.settle_from(stale.collect(), rounds);
-    }
-
-    /// Computes keys again, and then those that use what changes, until none does.
-    fn settle_from(&mut self, mut stale: Set<Key>, rounds: usize) {
+        let mut stale: Set<Key> =
+            self.known.keys().rev().filter(|key| early.contains(*key)).copied().collect();
         self.again = Some(Map::default());
         for _ in 0..rounds {
             let mut next: Set<Key> = Set::default();
