@@ -560,7 +560,6 @@ pub(super) fn is_view(prim: Prim) -> bool {
         | Prim::CountingSort
         | Prim::Few
         | Prim::Sorted
-        | Prim::InOrder
         | Prim::Generate
         | Prim::MapWrg(_)
         | Prim::MapLcl(_)

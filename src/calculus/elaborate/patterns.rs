@@ -173,7 +173,6 @@ impl Bracket {
             | Prim::Generate
             | Prim::Few
             | Prim::Sorted
-            | Prim::InOrder
             | Prim::Iterate
             | Prim::IterateSeq
             | Prim::MapWrg(_)
