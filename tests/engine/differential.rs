@@ -43,8 +43,7 @@ fn clean(tally: &Tally) {
 
 #[test]
 fn kernels_of_random_programs_are_right() {
-    // Seed 2026 draws a program with an open bug: a histogram of nested pairs whose operator is a choice, in one work-item.
-    let fuzz = Fuzz { programs: 60, seed: 2027, candidates: 2, ..Fuzz::default() };
+    let fuzz = Fuzz { programs: 60, seed: 2026, candidates: 2, ..Fuzz::default() };
     let tally = session("portable").fuzz(&fuzz, &mut Told).expect("PoCL");
     clean(&tally);
     assert!(tally.compiled >= 10 && tally.candidates >= tally.compiled, "{tally:?}");

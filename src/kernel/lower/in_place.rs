@@ -182,10 +182,21 @@ impl Lowerer {
                 Expr::Reg(kept)
             }
         };
-        let mut side = |t: &Term| {
+        let [mut a, mut b] =
+            sides.map(|t| move |me: &mut Lowerer| me.write(std::slice::from_ref(t), x, dest));
+        self.on_sides(&|a, b| Stmt::Branch(c.clone(), a, b), [&mut a, &mut b])
+    }
+
+    /// Emits both sides of a test. Stores that a side defers are made if the test chose it.
+    pub fn on_sides(
+        &mut self,
+        test: &dyn Fn(Block, Block) -> Stmt,
+        sides: [&mut dyn FnMut(&mut Lowerer) -> Step<()>; 2],
+    ) -> Step<()> {
+        let mut side = |body: &mut dyn FnMut(&mut Lowerer) -> Step<()>| {
             let before = self.later.as_mut().map(|l| std::mem::take(&mut l.stores));
             self.begin();
-            let done = self.write(std::slice::from_ref(t), x, dest);
+            let done = body(self);
             let block = self.end();
             let later = match (&mut self.later, before) {
                 (Some(l), Some(before)) => std::mem::replace(&mut l.stores, before),
@@ -193,14 +204,15 @@ impl Lowerer {
             };
             done.map(|()| (block, later))
         };
-        let (a, b) = (side(sides[0])?, side(sides[1])?);
+        let [a, b] = sides;
+        let (a, b) = (side(a)?, side(b)?);
         if !(a.0.is_empty() && b.0.is_empty()) {
-            self.emit(Stmt::Branch(c.clone(), a.0, b.0))?;
+            self.emit(test(a.0, b.0))?;
         }
         if let Some(later) = &mut self.later
             && !(a.1.is_empty() && b.1.is_empty())
         {
-            later.stores.push(Stmt::Branch(c, a.1, b.1));
+            later.stores.push(test(a.1, b.1));
         }
         Ok(())
     }

@@ -960,14 +960,14 @@ impl Lowerer {
             }
             Dest::Either(g, a, b) => {
                 let e = leaf::bind(&View::Elem(e), self)?.expr()?;
-                self.begin();
-                let fast = self.store_element(e.clone(), a);
-                let then = self.end();
-                self.begin();
-                let slow = self.store_element(e, b);
-                let otherwise = self.end();
-                fast.and(slow)?;
-                self.emit(Stmt::If(g.clone(), then, otherwise))
+                let [mut a, mut b] =
+                    [a, b].map(|d| |me: &mut Lowerer| me.store_element(e.clone(), d));
+                let test = |a, b| Stmt::If(g.clone(), a, b);
+                // What a deferred store would test may have changed.
+                match g.0.iter().any(Index::has_data) {
+                    true => self.undeferred(|me| me.on_sides(&test, [&mut a, &mut b])),
+                    false => self.on_sides(&test, [&mut a, &mut b]),
+                }
             }
             Dest::Lane(..) => {
                 stop(Code::KernelLimit, "single lanes of a vector in registers cannot be stored to")

@@ -341,12 +341,19 @@ impl Generator {
             Type::Array(k, t) if k.as_constant() == Some(w) => (**t).clone(),
             _ => self.flat_type(),
         };
-        let (xs, step) = match self.below(3) {
+        let (xs, step) = match self.below(4) {
             // There are as many windows as elements.
             0 => (self.pad(n, &element, w / 2, w - 1 - w / 2, depth), 1),
             1 => {
                 let len = n.add(&Size::constant(w - 1));
                 (self.make(&array(&len, &element), depth), 1)
+            }
+            2 => {
+                // Some elements may be left over.
+                let step = self.rng.random_range(1..=w);
+                let more = w - step + self.rng.random_range(0..step);
+                let len = n.mul(&Size::constant(step)).add(&Size::constant(more));
+                (self.make(&array(&len, &element), depth), step)
             }
             _ => (self.make(&array(&n.mul(&Size::constant(w)), &element), depth), w),
         };
