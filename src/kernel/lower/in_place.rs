@@ -12,6 +12,9 @@ use crate::kernel::analysis::unchanged::Update;
 use crate::kernel::ir::index::Index;
 use crate::kernel::ir::{Block, Expr, Stmt};
 
+/// Emits what one outcome of a test runs.
+type Side<'a> = &'a mut dyn FnMut(&mut Lowerer) -> Step<()>;
+
 impl Lowerer {
     /// Stores `op(arg)` over a value that `arg` may read. The store is in place unless it would
     /// then read elements that are already overwritten.
@@ -188,12 +191,8 @@ impl Lowerer {
     }
 
     /// Emits both sides of a test. Stores that a side defers are made if the test chose it.
-    pub fn on_sides(
-        &mut self,
-        test: &dyn Fn(Block, Block) -> Stmt,
-        sides: [&mut dyn FnMut(&mut Lowerer) -> Step<()>; 2],
-    ) -> Step<()> {
-        let mut side = |body: &mut dyn FnMut(&mut Lowerer) -> Step<()>| {
+    pub fn on_sides(&mut self, test: &dyn Fn(Block, Block) -> Stmt, sides: [Side; 2]) -> Step<()> {
+        let mut side = |body: Side| {
             let before = self.later.as_mut().map(|l| std::mem::take(&mut l.stores));
             self.begin();
             let done = body(self);
