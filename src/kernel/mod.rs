@@ -5,7 +5,7 @@
 //! Nothing in this module prints OpenCL or talks to a driver.
 //!
 //! A folder may use only folders above it in this list; `tests/engine/layering.rs` holds the order. Imports
-//! of files make no circle either, except for `ir` and `ir::index`, whose types contain each other.
+//! of files make no circle either, except for `ir`, `ir::index` and `ir::facts`, whose types contain each other.
 //!
 //! | folder | holds |
 //! |---|---|
@@ -30,7 +30,7 @@ pub mod verify;
 pub use crate::calculus::nesting::check_nesting;
 pub use estimate::{Prediction, UNKNOWN as ITERATIONS, estimate, profile};
 pub use generator::{Generator, lower};
-pub use ir::index;
+pub use ir::{facts, index};
 pub use options::{ATOMICS_64, DeviceLimits, Options};
 
 pub use lower::Schedule;

@@ -2,7 +2,8 @@
 
 use crate::calculus::scalar::Lit;
 use crate::kernel::ir::Expr;
-use crate::kernel::ir::index::{Facts, Index};
+use crate::kernel::ir::facts::Facts;
+use crate::kernel::ir::index::Index;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 

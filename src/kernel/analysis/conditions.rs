@@ -1,7 +1,8 @@
 //! Conditions on data that only compare indices, as guards.
 
 use super::arithmetic::index;
-use crate::kernel::ir::index::{Guard, Index};
+use crate::kernel::ir::facts::Guard;
+use crate::kernel::ir::index::Index;
 use crate::kernel::ir::{ElemTy, Expr};
 use crate::lang::typed::ScalarOp;
 

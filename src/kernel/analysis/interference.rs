@@ -7,7 +7,8 @@
 
 use crate::kernel::analysis::hazard::{Owned, read_before_written};
 use crate::kernel::analysis::unchanged::Update;
-use crate::kernel::ir::index::{Guard, Index};
+use crate::kernel::ir::facts::Guard;
+use crate::kernel::ir::index::Index;
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Stmt};
 use std::collections::BTreeSet;
 

@@ -6,7 +6,8 @@
 //! accesses are made.
 
 use super::conditions::guard;
-use crate::kernel::ir::index::{Atom, Facts, Guard, Index, Var};
+use crate::kernel::ir::facts::{Facts, Guard};
+use crate::kernel::ir::index::{Atom, Index, Var};
 use crate::kernel::ir::{Block, Expr, Mem, Stmt};
 use crate::lang::typed::ScalarOp;
 use std::collections::BTreeSet;

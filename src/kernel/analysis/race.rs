@@ -7,7 +7,8 @@
 //! count as not apart.
 
 use super::meeting::Sites;
-use crate::kernel::ir::index::{Atom, Guard, Index, Var};
+use crate::kernel::ir::facts::Guard;
+use crate::kernel::ir::index::{Atom, Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
 use indexmap::IndexSet;
 use num_integer::gcd;

@@ -222,7 +222,8 @@ fn choice(c: &Expr, yes: Block, no: Block) -> Stmt {
 mod tests {
     use super::*;
     use crate::kernel::ir::ElemTy;
-    use crate::kernel::ir::index::{Guard, Var};
+    use crate::kernel::ir::facts::Guard;
+    use crate::kernel::ir::index::Var;
     use crate::kernel::ir::testing::{FLOAT, reg};
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType::{Bool, F32, I32};

@@ -1,9 +1,10 @@
 //! Estimates kernels for devices that run neighbouring work-items together (GPUs): the work-items
 //! of a warp share memory transactions, and a warp that waits is hidden behind others that run.
 
+use super::count::LANES;
 use super::critical_path::LATENCIES;
-use super::parts::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
-use super::profile::{Access, KernelProfile, LANES, Streak};
+use super::features::{Access, KernelProfile, Streak, real};
+use super::parts::{Part, Parts, Share, bytes, is_global, operations, traffic, whole};
 use crate::device::cost_model::{CostModel, LOOP_ITEMS};
 use crate::kernel::ir::Mem;
 use rustc_hash::FxHashMap;

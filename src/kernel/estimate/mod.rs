@@ -7,8 +7,10 @@
 //! and barriers. The prediction only ranks candidates; measurements decide.
 
 mod across;
+mod count;
 mod critical_path;
 mod dependence_chain;
+mod features;
 mod op_kind;
 mod parts;
 mod pressure;
@@ -21,8 +23,9 @@ pub use parts::Prediction;
 pub use trip_count::UNKNOWN;
 
 use crate::device::cost_model::{CostModel, Locality};
-use parts::{level, of_peak, real};
-use profile::{KernelProfile, Profile, Unit};
+use features::{KernelProfile, real};
+use parts::{level, of_peak};
+use profile::{Profile, Unit};
 
 /// Predicts the time of a program on a device.
 pub fn estimate(profile: &Profile, model: &CostModel) -> Prediction {
@@ -79,8 +82,9 @@ fn kernel(k: &KernelProfile, m: &CostModel) -> (f64, String) {
 
 #[cfg(test)]
 mod tests {
+    use super::features::{Access, Streak};
+    use super::op_kind::OpKind;
     use super::parts::traffic;
-    use super::profile::{Access, OpKind};
     use super::*;
     use crate::kernel::ir::Mem;
     use std::collections::BTreeMap;
@@ -226,7 +230,7 @@ mod tests {
                 item_footprint: 16.0,
                 ..access(Mem::Global(0), false, items)
             };
-            let streak = profile::Streak { places: (0..16).map(|k| 4 * k).collect(), step: 0 };
+            let streak = Streak { places: (0..16).map(|k| 4 * k).collect(), step: 0 };
             let accesses = vec![vector; 16];
             let k = KernelProfile { groups, accesses, streaks: vec![streak], ..large() };
             alone(k, &model("nvidia-h200")).us

@@ -1,7 +1,8 @@
 //! The parts that make up the predicted time of a kernel, and what all models of devices compute
 //! alike.
 
-use super::profile::{Access, KernelProfile, OpKind};
+use super::features::{Access, KernelProfile, real};
+use super::op_kind::OpKind;
 use crate::device::cost_model::CostModel;
 use crate::kernel::ir::Mem;
 use std::collections::BTreeMap;
@@ -178,10 +179,6 @@ pub(super) fn bytes(a: &Access) -> f64 {
 
 pub(super) fn is_global(a: &Access) -> bool {
     matches!(a.mem, Mem::Global(_))
-}
-
-pub(super) fn real(n: usize) -> f64 {
-    n as f64
 }
 
 pub(super) fn whole(n: u64) -> f64 {

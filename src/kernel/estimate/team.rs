@@ -1,7 +1,7 @@
 //! Estimates loops that a team of resident work-groups runs in one launch.
 
+use super::features::{Access, KernelProfile};
 use super::kernel;
-use super::profile::{Access, KernelProfile};
 use crate::device::cost_model::CostModel;
 use crate::kernel::ir::Team;
 use crate::kernel::ir::team::Shares;

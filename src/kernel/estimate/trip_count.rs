@@ -4,6 +4,7 @@
 //! value is expected. The integers that a kernel computes of these are known at a few places in the range of every counter, and the
 //! steps of a `while` loop are counted there. What data decide is not known.
 
+use super::features::signed;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, Check, Expr, Stmt, Update};
 use crate::lang::typed::ScalarOp;
@@ -396,10 +397,6 @@ fn any(s: &Stmt, holds: &dyn Fn(&Stmt) -> bool) -> bool {
     let mut found = false;
     s.visit(&mut |s| found |= holds(s));
     found
-}
-
-fn signed(n: i64) -> f64 {
-    n as f64
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Estimates kernels for devices that run a work-item as an iteration of a loop (CPUs): cores with
 //! vector units and caches.
 
-use super::parts::{Part, Parts, Share, bytes, is_global, operations, real, traffic, whole};
-use super::profile::{Access, KernelProfile, Streak, WRITTEN_OUT};
+use super::features::{Access, KernelProfile, Streak, WRITTEN_OUT, real};
+use super::parts::{Part, Parts, Share, bytes, is_global, operations, traffic, whole};
 use crate::device::cost_model::CostModel;
 use crate::kernel::ir::Mem;
 

@@ -1,6 +1,7 @@
 //! The IR as text, for people and tests.
 
-use super::index::Guard;
+use super::facts::Guard;
+use super::index::{Atom, Index};
 use super::{
     Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt, Update,
 };
@@ -199,5 +200,52 @@ impl Display for Program {
             }
         }
         self.kernels.iter().try_for_each(|k| write!(f, "{k}"))
+    }
+}
+
+impl Display for Atom {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Atom::Var(v) => f.write_str(&v.name),
+            Atom::Div(x, k) => write!(f, "({x}) / {k}"),
+            Atom::Mod(x, k) => write!(f, "({x}) % {k}"),
+            Atom::Min(x, y) => write!(f, "min({x}, {y})"),
+            Atom::Max(x, y) => write!(f, "max({x}, {y})"),
+            Atom::Data(d) => write!(f, "{}", d.value),
+        }
+    }
+}
+
+impl Display for Index {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut first = true;
+        // Print positive terms first: `n - i` instead of `-i + n`.
+        let positive = self.terms.iter().filter(|(_, c)| *c > 0);
+        let negative = self.terms.iter().filter(|(_, c)| *c < 0);
+        if self.constant > 0 && self.terms.coefficients().all(|c| c < 0) {
+            write!(f, "{}", self.constant)?;
+            first = false;
+        }
+        for (a, c) in positive.chain(negative) {
+            f.write_str(match (first, c < 0) {
+                (true, true) => "-",
+                (true, false) => "",
+                (false, true) => " - ",
+                (false, false) => " + ",
+            })?;
+            match (c.unsigned_abs(), a) {
+                (1, Atom::Div(..) | Atom::Mod(..)) => write!(f, "({a})")?,
+                (1, _) => write!(f, "{a}")?,
+                (k, Atom::Var(_)) => write!(f, "{k} * {a}")?,
+                (k, _) => write!(f, "{k} * ({a})")?,
+            }
+            first = false;
+        }
+        match (first, self.constant) {
+            (true, c) => write!(f, "{c}"),
+            (false, c) if c > 0 && !self.terms.coefficients().all(|c| c < 0) => write!(f, " + {c}"),
+            (false, c) if c < 0 => write!(f, " - {}", c.unsigned_abs()),
+            (false, _) => Ok(()),
+        }
     }
 }

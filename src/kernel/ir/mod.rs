@@ -4,6 +4,7 @@
 //! All sizes are numbers.
 
 mod display;
+pub mod facts;
 pub mod index;
 pub mod team;
 mod terms;
@@ -15,7 +16,8 @@ use crate::calculus::op::products::Products;
 use crate::calculus::scalar::Lit;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
-use index::{Guard, Index, Var};
+use facts::Guard;
+use index::{Index, Var};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;

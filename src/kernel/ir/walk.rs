@@ -1,7 +1,8 @@
 //! Helpers of the passes over finished code: the parts of an expression in a fixed order, the
 //! effects of code, and new registers.
 
-use super::index::{Guard, Index};
+use super::facts::Guard;
+use super::index::Index;
 use super::{Block, ElemTy, Expr, Kernel, Mem, Reg, Scope, Stmt};
 use crate::lang::typed::ScalarOp;
 use rustc_hash::FxHashSet;

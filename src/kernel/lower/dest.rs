@@ -6,7 +6,8 @@
 use super::view::{Shape, Slot, Step, Stop, View, Views, advance, chosen, stop};
 use crate::calculus::term::{Op, Term};
 use crate::diag::Code;
-use crate::kernel::ir::index::{Facts, Guard, Index};
+use crate::kernel::ir::facts::{Facts, Guard};
+use crate::kernel::ir::index::Index;
 use crate::kernel::ir::{ElemTy, Mem, Reg};
 use std::rc::Rc;
 

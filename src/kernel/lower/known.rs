@@ -4,7 +4,7 @@ use crate::calculus::scalar::Lit;
 use crate::calculus::value;
 use crate::kernel::analysis::arithmetic::index;
 use crate::kernel::ir::Expr;
-use crate::kernel::ir::index::{Facts, Guard};
+use crate::kernel::ir::facts::{Facts, Guard};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 

@@ -6,7 +6,7 @@ use super::view::{Step, View, Views, stop};
 use crate::calculus::scalar::{Lit, SExpr, ScalarFn};
 use crate::diag::Code;
 use crate::kernel::analysis::arithmetic::on_indices;
-use crate::kernel::ir::index::Facts;
+use crate::kernel::ir::facts::Facts;
 use crate::kernel::ir::{Block, Check, ElemTy, Expr, Reg, Stmt};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;

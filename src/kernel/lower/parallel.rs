@@ -5,7 +5,8 @@ use super::lowerer::{Body, Context, Lowerer};
 use super::view::{Step, stop};
 use crate::calculus::term::MapKind;
 use crate::diag::Code;
-use crate::kernel::ir::index::{Facts, Guard, Index, Var};
+use crate::kernel::ir::facts::{Facts, Guard};
+use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{LoopKind, Stmt};
 
 impl Lowerer {

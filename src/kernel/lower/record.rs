@@ -6,7 +6,8 @@ use super::places::{read_by, read_by_view, register};
 use super::schedule::{How, Loop, Part, Place, Record, together};
 use super::view::{Step, View};
 use crate::calculus::term::{MapKind, Op, Term};
-use crate::kernel::ir::index::{Guard, Var};
+use crate::kernel::ir::facts::Guard;
+use crate::kernel::ir::index::Var;
 use crate::kernel::ir::{Expr, LoopKind, Stmt, Update};
 use std::sync::Arc;
 

@@ -5,7 +5,8 @@
 //! destinations are functions of indices. They are recorded where lowering applies them to the variables of the loops
 //! around, so each place is an index function of these variables.
 
-use crate::kernel::ir::index::{Guard, Index, Var};
+use crate::kernel::ir::facts::Guard;
+use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{BufferRole, Control, Kernel, LoopKind, Mem, Program, Team, Times};
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::sync::Arc;

@@ -11,7 +11,8 @@ use super::lowerer::{Body, Context, InWarp, Lowerer};
 use super::view::{Step, stop};
 use crate::calculus::term::{MapKind, Op, Term};
 use crate::diag::Code;
-use crate::kernel::ir::index::{Facts, Guard, Index, Var};
+use crate::kernel::ir::facts::{Facts, Guard};
+use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{LoopKind, Stmt};
 
 /// Number of work-items of a warp if the device does not say.

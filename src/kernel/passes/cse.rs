@@ -11,7 +11,8 @@
 
 use crate::calculus::op::products::Products;
 use crate::calculus::scalar::Lit;
-use crate::kernel::ir::index::{Guard, Index};
+use crate::kernel::ir::facts::Guard;
+use crate::kernel::ir::index::Index;
 use crate::kernel::ir::walk::{
     Effects, Fresh, Weight, changed, parts, rebuild, rebuilt, rebuilt_index,
 };

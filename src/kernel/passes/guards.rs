@@ -8,7 +8,8 @@
 //! loops, has two versions of its code: one for the interior, in which every guard and every clamped index is known, and one
 //! for the border, which keeps them. Split loops would multiply with each dimension.
 
-use crate::kernel::ir::index::{Facts, Guard, Index, Var};
+use crate::kernel::ir::facts::{Facts, Guard};
+use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::{rebuild, rebuilt};
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Stmt};
 use crate::lang::typed::ScalarOp;

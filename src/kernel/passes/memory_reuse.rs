@@ -2,7 +2,8 @@
 
 use super::barrier;
 use super::lifetimes::{self, touched};
-use crate::kernel::ir::index::{Guard, Index};
+use crate::kernel::ir::facts::Guard;
+use crate::kernel::ir::index::Index;
 use crate::kernel::ir::walk::statements;
 use crate::kernel::ir::{
     Block, Buffer, BufferRole, Control, Expr, Kernel, Mem, Program, Scope, Stmt,

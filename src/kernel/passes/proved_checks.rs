@@ -9,7 +9,8 @@
 
 use crate::kernel::analysis::arithmetic::{index, on_indices};
 use crate::kernel::analysis::conditions::{guard, implied};
-use crate::kernel::ir::index::{Facts, Guard, Index};
+use crate::kernel::ir::facts::{Facts, Guard};
+use crate::kernel::ir::index::Index;
 use crate::kernel::ir::walk::{changed, rebuilt};
 use crate::kernel::ir::{Block, Check, ElemTy, Expr, Kernel, Stmt};
 use crate::lang::typed::ScalarOp;

@@ -3,7 +3,8 @@
 //! A kernel with few work-items waits for memory most of the time, since no others compute meanwhile. Each load at the beginning of a
 //! round has a queue of registers, one for each round that is under way.
 
-use crate::kernel::ir::index::{Guard, Index};
+use crate::kernel::ir::facts::Guard;
+use crate::kernel::ir::index::Index;
 use crate::kernel::ir::walk::{Fresh, with_var_in};
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Reg, Stmt};
 

@@ -1,7 +1,8 @@
 //! Kernels that store to the beginning of an array instead of the whole.
 
 use crate::kernel::analysis::conditions::implied;
-use crate::kernel::ir::index::{Facts, Guard, Index};
+use crate::kernel::ir::facts::{Facts, Guard};
+use crate::kernel::ir::index::Index;
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Stmt};
 
 /// Returns a block that leaves out what it stores to a memory from element `n` on; `None` if it may load such an element, or in

@@ -309,7 +309,8 @@ mod tests {
     use super::*;
     use crate::calculus::scalar::Lit;
     use crate::kernel::ir::Scope;
-    use crate::kernel::ir::index::{Guard, Index, Var};
+    use crate::kernel::ir::facts::Guard;
+    use crate::kernel::ir::index::{Index, Var};
     use crate::kernel::ir::testing::{FLOAT, get, reg};
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType::F32;

@@ -4,7 +4,8 @@
 //! its place in another. A launch takes longer than the copy of a row: the first kernel stores each element to both places.
 
 use super::forward_copies::buffers;
-use crate::kernel::ir::index::{Guard, Index, Var};
+use crate::kernel::ir::facts::Guard;
+use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{Block, BufferRole, Control, Expr, Kernel, Mem, Program, Stmt};
 use std::collections::BTreeSet;

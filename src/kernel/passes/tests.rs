@@ -2,7 +2,8 @@
 //! before.
 
 use crate::calculus::scalar::Lit;
-use crate::kernel::ir::index::{Atom, Guard, Index, Var};
+use crate::kernel::ir::facts::Guard;
+use crate::kernel::ir::index::{Atom, Index, Var};
 use crate::kernel::ir::walk::{Effects, Fresh};
 use crate::kernel::ir::{Block, ElemTy, Expr, Kernel, LoopKind, Mem, Reg, Scope, Stmt};
 use crate::kernel::options::DeviceLimits;

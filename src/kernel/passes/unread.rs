@@ -5,7 +5,8 @@
 //! anything to do, and which elements are stored.
 
 use crate::kernel::analysis::masks::{Read, conditions, most, or};
-use crate::kernel::ir::index::{Guard, Index, Var};
+use crate::kernel::ir::facts::Guard;
+use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Block, BufferRole, Control, Expr, Kernel, LoopKind, Mem, Program, Stmt};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -6,7 +6,8 @@
 //! range.
 
 use crate::kernel::analysis::race::apart;
-use crate::kernel::ir::index::{Atom, Facts, Index, Var};
+use crate::kernel::ir::facts::Facts;
+use crate::kernel::ir::index::{Atom, Index, Var};
 use std::collections::BTreeSet;
 
 /// Whether workers that differ in at least one of `vars` never store to the same scalar through
@@ -209,7 +210,7 @@ fn divided(index: &Index) -> Option<(Var, i64, i64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::ir::index::Guard;
+    use crate::kernel::ir::facts::Guard;
     use proptest::prelude::*;
 
     fn var(id: u32, n: i64) -> Var {

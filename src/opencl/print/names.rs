@@ -1,7 +1,8 @@
 //! Names for quotients and remainders in indices, so that none is computed repeatedly. A name is declared before
 //! the outermost loop in which the value does not change, or before the first of several uses.
 
-use crate::kernel::index::{Atom, Guard, Index};
+use crate::kernel::facts::Guard;
+use crate::kernel::index::{Atom, Index};
 use crate::kernel::ir::{Block, Expr, LoopKind, Stmt};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! Tests of where quotients and remainders get their names.
 
 use super::super::print;
-use crate::kernel::index::{Guard, Index, Var};
+use crate::kernel::facts::Guard;
+use crate::kernel::index::{Index, Var};
 use crate::kernel::ir::{
     Block, Buffer, BufferRole, Control, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program,
     Stmt,
