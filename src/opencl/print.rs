@@ -224,6 +224,8 @@ struct Uses {
     /// Buffers that are loaded from, and those that are stored to.
     read: BTreeSet<usize>,
     written: BTreeSet<usize>,
+    /// Buffers that are stored to at places that data decide.
+    scattered: BTreeSet<usize>,
     /// Whether work-items exchange data through global memory.
     exchanges: bool,
     /// The variables of parallel loops.
@@ -246,8 +248,11 @@ impl Uses {
                     Stmt::Set(r, _) => {
                         out.changed.insert(r.id);
                     }
-                    Stmt::Store(Mem::Global(b), ..) => {
+                    Stmt::Store(Mem::Global(b), i, _) => {
                         out.written.insert(*b);
+                        if i.has_data() {
+                            out.scattered.insert(*b);
+                        }
                     }
                     Stmt::Atomic(_, m, ..) => {
                         out.changed.extend(s.assigned().map(|r| r.id));
@@ -359,7 +364,7 @@ fn kernel(
     let made = p.checks.print(&k.name);
     head.push_str(&made.before);
     body.push_str(&made.after);
-    let Uses { read, written, exchanges, .. } = &uses;
+    let Uses { read, written, scattered, exchanges, .. } = &uses;
     // From a choice between an element of a constant buffer and one that the kernel has stored, NVIDIA's compiler makes one
     // load through the cache for constants, which misses the store. Without `restrict` on the constant buffer it does not
     // use that cache.
@@ -369,7 +374,9 @@ fn kernel(
     let meets = |b: usize| *exchanges && read.contains(&b) && written.contains(&b);
     let mut params = Params::default();
     let constant = |b: usize| !written.contains(&b);
-    let restrict = |b: usize| !(rereads && constant(b) || meets(b));
+    // PoCL's compiler moves a load in front of the loop that scatters what is loaded.
+    let moved = |b: usize| read.contains(&b) && scattered.contains(&b);
+    let restrict = |b: usize| !(rereads && constant(b) || meets(b) || moved(b));
     params.buffers(program, &p.buffers.borrow(), &constant, &restrict);
     params.scalars(program, &p.scalars.borrow());
     for (depth, counter) in control::counters(program, k).into_iter().enumerate() {

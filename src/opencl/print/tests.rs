@@ -859,6 +859,22 @@ fn only_stored_buffers_of_kernels_that_read_them_have_restrict() {
     assert!(kernels[0].contains(read), "{}", plan.source);
 }
 
+/// A buffer that a kernel scatters to and reads has no `restrict`: PoCL's compiler would read before it scatters.
+#[test]
+fn scattered_buffers_of_kernels_that_read_them_have_no_restrict() {
+    use crate::kernel::lower::testing::{options, term};
+    let inputs = [("xs", "[4]f32"), ("is", "[9]i32"), ("ys", "[9]f32")];
+    let scattered = "scatter . fork xs (fork is ys)";
+    let of = |text: &str| {
+        let program = lower(&term(text, &inputs), &SizeEnv::default(), &options());
+        print(&program.expect("lowers")).source
+    };
+    let read = of(&format!("reduceSeq (+) 0 . mapSeq (\\x -> x * 2.0) . {scattered}"));
+    assert!(read.contains("global float* temp"), "{read}");
+    let stored = of(scattered);
+    assert!(stored.contains("global float* restrict out"), "{stored}");
+}
+
 /// What one work-item computes of the result of a work-group continues its kernel. Several groups end first.
 #[test]
 fn one_work_item_continues_one_group() {
