@@ -58,14 +58,17 @@ def sort_by_key key xs =
   let ones = highest
   let (some, every) = reduce both (0, ones) (map (\k -> (k, k)) keys)
   let byte = \bits from -> (bits >> from) & 255 in
-  if few xs
-  then scatter xs (map2 place is keys) xs
-  else (loop (ys, from) = (xs, 0) for i < popcount ones / 8 do
-      let ys =
-        if byte (some & ~every) from == 0
-        then ys
-        else (counting_sort 256 (map (\y -> byte (order_key (key y)) from) ys) ys).1 in
-      (ys, from + 8)).0
+  in_order
+    keys
+    xs
+    (if few xs
+    then scatter xs (map2 place is keys) xs
+    else (loop (ys, from) = (xs, 0) for i < popcount ones / 8 do
+        let ys =
+          if byte (some & ~every) from == 0
+          then ys
+          else (counting_sort 256 (map (\y -> byte (order_key (key y)) from) ys) ys).1 in
+        (ys, from + 8)).0)
 
 -- The numbers in ascending order.
 def sort xs = sorted xs (sort_by_key (\x -> x) xs)

@@ -274,6 +274,9 @@ pub enum Prim {
     Few,
     /// `; ; xs, sorted`: `sorted`, which has the numbers `xs` in ascending order. Elaboration may compute it in another way.
     Sorted,
+    /// `; ; keys, xs, sorted`: `sorted`, which has the elements of `xs` in the ascending order of their unsigned keys; equal ones keep their
+    /// order. Elaboration may compute parts of it in another way.
+    InOrder,
     /// `; n;`: the element type is the result's.
     Iota,
     /// `; n; x`.

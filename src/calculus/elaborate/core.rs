@@ -560,6 +560,7 @@ pub(super) fn is_view(prim: Prim) -> bool {
         | Prim::CountingSort
         | Prim::Few
         | Prim::Sorted
+        | Prim::InOrder
         | Prim::Generate
         | Prim::MapWrg(_)
         | Prim::MapLcl(_)

@@ -1,7 +1,7 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`scan_ends`], [`networks`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`partners`], [`products_out`],
+//! smaller core ([`enter`], [`scan_ends`], [`selected`], [`networks`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`partners`], [`products_out`],
 //! [`interchange`], [`scan_fusion`]), maps side by side become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
@@ -73,6 +73,7 @@ mod row_sums;
 mod same_pass;
 mod scan_ends;
 mod scan_fusion;
+mod selected;
 mod shared_rows;
 mod shifts;
 mod sides;
@@ -250,6 +251,7 @@ fn bodies(
     let folded = folds::as_reductions(short.unwrap_or(body), sizes.env(), approx, fresh);
     let mut prepared = |body: Ex| {
         let body = scan_ends::of_chunks(body, sizes.env(), fresh);
+        let body = selected::of_sorted(body, sizes.env_mut(), fresh);
         let body = common::computed_once(body, fresh);
         let body = same_pass::together(body, sizes.env(), fresh);
         let body = networks::of_short_sorts(body, sizes.env(), fresh);

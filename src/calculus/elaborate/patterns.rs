@@ -173,6 +173,7 @@ impl Bracket {
             | Prim::Generate
             | Prim::Few
             | Prim::Sorted
+            | Prim::InOrder
             | Prim::Iterate
             | Prim::IterateSeq
             | Prim::MapWrg(_)

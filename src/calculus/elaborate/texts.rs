@@ -1205,6 +1205,33 @@ fn reductions_of_named_arrays_are_computed_once() {
 }
 
 #[test]
+fn few_elements_of_a_sorted_array_are_selected() {
+    let of = |result: &str, e: &str| {
+        term_at(5000, &format!("entry few [n] (xs: [n]f32) : {result} = {e}"))
+    };
+    let few = [
+        ("[5]f32", "take 5 (sort xs)"),
+        ("[5]f32", "drop (n - 5) (sort xs)"),
+        ("f32", "last (sort xs)"),
+        ("f32", "(sort xs)[2]"),
+        ("[5]i32", "let order = argsort (map neg xs) in take 5 order"),
+        ("[5]f32", "take 5 (reverse (sort xs))"),
+        ("[3][5]i32", "map (\\k -> take 5 (argsort (map (* k) xs))) [1, 2, 3]"),
+    ];
+    for (result, e) in few {
+        assert!(!of(result, e).contains("countingsort"), "{e}");
+    }
+    let all = [
+        ("[500]f32", "take 500 (sort xs)"),
+        ("f32", "(sort xs)[2500]"),
+        ("[n]f32", "let ys = sort xs in map (\\y -> y - ys[0]) ys"),
+    ];
+    for (result, e) in all {
+        assert!(of(result, e).contains("countingsort"), "{e}");
+    }
+}
+
+#[test]
 fn ends_of_the_chunks_of_a_scan_are_a_scan_of_sums() {
     let scan =
         |uses: &str| term_at(12, &format!("entry ends [n] (xs: [n][4]i32) : [n]i32 = {uses}"));

@@ -393,6 +393,7 @@ impl Lower {
             }
             Prim::Few => Ok(Typed::constant(ScalarType::Bool, Cell::stored(ScalarType::Bool, 0))),
             Prim::Sorted => self.arg(b, c, 1),
+            Prim::InOrder => self.arg(b, c, 2),
             Prim::Iota => {
                 let ty = match &c.e.ty {
                     Type::Array(_, t) => scalar_type(t),

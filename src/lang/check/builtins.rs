@@ -64,7 +64,7 @@ pub enum Slot {
     Value,
 }
 
-const PATTERNS: [(&str, Prim, usize); 62] = [
+const PATTERNS: [(&str, Prim, usize); 63] = [
     ("map", Prim::Map, 1),
     ("map1", Prim::Map, 1),
     ("map2", Prim::Map, 2),
@@ -100,6 +100,7 @@ const PATTERNS: [(&str, Prim, usize); 62] = [
     ("counting_sort", Prim::CountingSort, 1),
     (FEW, Prim::Few, 1),
     (SORTED, Prim::Sorted, 2),
+    (IN_ORDER, Prim::InOrder, 1),
     ("iota", Prim::Iota, 1),
     ("replicate", Prim::Replicate, 1),
     ("generate", Prim::Generate, 1),
@@ -135,9 +136,12 @@ const FEW: &str = "few";
 /// The name of [`Prim::Sorted`].
 const SORTED: &str = "sorted";
 
+/// The name of [`Prim::InOrder`].
+const IN_ORDER: &str = "in_order";
+
 /// Whether only the prelude knows a name.
 pub fn is_internal(name: &str) -> bool {
-    [FEW, SORTED].contains(&name)
+    [FEW, SORTED, IN_ORDER].contains(&name)
 }
 
 /// Returns the built-in with this name.
@@ -274,6 +278,7 @@ pub fn slots(prim: Prim, width: usize) -> Vec<Slot> {
         Prim::CountingSort => vec![Size, Value, Value],
         Prim::Few => vec![Value],
         Prim::Sorted => vec![Value, Value],
+        Prim::InOrder => vec![Value, Value, Value],
         Prim::Iota => vec![Size],
         Prim::Generate => vec![Size, Fun],
         Prim::Vectorize => vec![Size, Fun],

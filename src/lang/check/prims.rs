@@ -507,6 +507,7 @@ impl<'a> Checker<'a> {
                 Ty::Scalar(ScalarType::Bool)
             }
             Prim::Sorted => t.values[1].ty.clone(),
+            Prim::InOrder => t.values[2].ty.clone(),
             Prim::Iota => {
                 let element = self.infer.fresh(Class::Integer);
                 array(size(0, &t), element)
