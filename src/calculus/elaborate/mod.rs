@@ -1,7 +1,7 @@
 //! Elaboration: turns the typed surface core into a closed, point-free term.
 //!
 //! Sizes are translated and checked against their values ([`sizes`]). The program is translated into a
-//! smaller core ([`enter`], [`scan_ends`], [`selected`], [`networks`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`partners`], [`products_out`],
+//! smaller core ([`enter`], [`intervals`], [`scan_ends`], [`selected`], [`networks`], [`recurrences`], [`elements`], [`hoist`], [`tables`], [`invariant`], [`partners`], [`products_out`],
 //! [`interchange`], [`scan_fusion`]), maps side by side become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
@@ -46,6 +46,7 @@ mod group_loops;
 mod hoist;
 mod in_steps;
 mod interchange;
+mod intervals;
 mod invariant;
 mod inward;
 mod irregular;
@@ -205,6 +206,8 @@ fn elaborate_here(entry: &Entry, values: &IndexMap<String, u64>) -> Result<Progr
         next += 1;
         Var(next - 1)
     };
+    let body = intervals::counted(body, &mut fresh);
+    let short = short.map(|e| intervals::counted(e, &mut fresh));
     let mut exact = Approx::new(false);
     let bodies = bodies(&body, short.as_ref(), &mut sizes, &mut exact, &mut fresh);
     let relaxed = match exact.was_wanted() {

@@ -1248,3 +1248,18 @@ fn ends_of_the_chunks_of_a_scan_are_a_scan_of_sums() {
     // Other elements need the whole scan.
     assert!(!scan("map head (split 4 (scan (+) 0 (flatten xs)))").contains("reduce"));
 }
+
+#[test]
+fn maps_over_intervals_compute_the_numbers() {
+    let of = |e: &str| {
+        let t = term(&format!("entry powers [n] (xs: [n]f32) : [n][n]f32 = {e}"));
+        t.matches("iota").count()
+    };
+    // No interval is an array in front of the maps.
+    let counted = of("map (\\x -> map (\\k -> x ** f32.i32 (k + 1)) (iota n)) xs");
+    assert_eq!(of("map (\\x -> map (\\k -> x ** f32.i32 k) (1...n)) xs"), counted);
+    let named = "let ks = 1...n in map (\\x -> map (\\k -> x ** f32.i32 k) ks) xs";
+    assert_eq!(of(named), counted);
+    let both = "let ks = 2..<n + 2 in map (\\j -> map (\\k -> f32.i32 (100 * j + k)) ks) ks";
+    assert!(!term(&format!("entry places [n] : [n][n]f32 = {both}")).contains("map {Add"));
+}
