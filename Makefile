@@ -13,7 +13,7 @@ run: device $(DATA)
 	$(PATSAT) optimize programs/asum.pat --input xs=$(DATA) --device portable
 	$(PATSAT) run programs/asum.pat --input xs=$(DATA) --device portable --verify
 
-$(PATSAT): $(shell find src rules cost-models programs -type f) Cargo.toml Cargo.lock
+$(PATSAT): $(shell find src rules cost-models programs -type f) docs/language.md Cargo.toml Cargo.lock
 	cargo build --release --locked
 	@touch $(PATSAT)
 
