@@ -31,6 +31,7 @@ device: $(PATSAT)
 test: tools browser
 	cargo fmt --all -- --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo check --locked --lib --no-default-features
 	cargo test --locked --workspace
 	target/debug/patsat rules lint
 	target/debug/patsat rules doc --check docs/rules.md $(GRAPHS)
