@@ -13,7 +13,7 @@ run: device $(DATA)
 	$(PATSAT) optimize programs/asum.pat --input xs=$(DATA) --device portable
 	$(PATSAT) run programs/asum.pat --input xs=$(DATA) --device portable --verify
 
-$(PATSAT): $(shell find src rules cost-models programs -type f) Cargo.toml Cargo.lock
+$(PATSAT): $(shell find src rules cost-models programs -type f) docs/language.md Cargo.toml Cargo.lock
 	cargo build --release --locked
 	@touch $(PATSAT)
 
@@ -31,6 +31,7 @@ device: $(PATSAT)
 test: tools browser
 	cargo fmt --all -- --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo check --locked --lib --no-default-features
 	cargo test --locked --workspace
 	target/debug/patsat rules lint
 	target/debug/patsat rules doc --check docs/rules.md $(GRAPHS)

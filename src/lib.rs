@@ -2,6 +2,7 @@
 //!
 //! [`session`] is the place to start: one call for each thing a person does.
 pub mod calculus;
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 pub mod device;

@@ -24,6 +24,7 @@ mod generate;
 mod html;
 mod init;
 mod interrupt;
+mod lsp;
 mod manual;
 mod model;
 mod optimize;
@@ -90,6 +91,8 @@ enum Verb {
     Check(check::Args),
     /// Format programs: bring them into the standard form.
     Fmt(fmt::Args),
+    /// Serve an editor: diagnostics, types, definitions and formatting, by the Language Server Protocol on the standard streams.
+    Lsp(lsp::Args),
     /// Run a program in the reference interpreter; needs no device.
     Eval(eval::Args),
     /// Find the best kernels for a program.
@@ -221,6 +224,7 @@ fn dispatch(verb: Verb, out: &mut Out) -> out::Done {
         Verb::Init(args) => init::main(&args, out),
         Verb::Check(args) => check::main(&args, out),
         Verb::Fmt(args) => fmt::main(&args, out),
+        Verb::Lsp(args) => lsp::main(&args, out),
         Verb::Eval(args) => eval::main(&args, out),
         Verb::Optimize(args) => optimize::main(&args, out),
         Verb::Explain(args) => explain::main(&args, out),

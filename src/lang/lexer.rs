@@ -61,7 +61,8 @@ pub struct Lexed {
     pub diagnostics: Diagnostics,
 }
 
-const KEYWORDS: [&str; 16] = [
+/// The words of the language.
+pub const KEYWORDS: [&str; 16] = [
     "import", "entry", "def", "let", "in", "if", "then", "else", "loop", "for", "while", "do",
     "true", "false", "with", "type",
 ];

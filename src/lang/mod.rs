@@ -6,6 +6,8 @@ mod check;
 pub mod fmt;
 mod foreign;
 pub mod hierarchy;
+mod index;
+pub mod inspect;
 pub mod lexer;
 mod linear;
 mod naming;

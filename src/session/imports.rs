@@ -9,9 +9,9 @@ use crate::diag::{Code, Diagnostic, Failure, Limits, Result, Source, Span};
 use crate::lang::ast::Import;
 use crate::lang::parser;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 /// Reads a program with the files that it imports; `-` is the standard input.
 ///
@@ -27,25 +27,39 @@ pub fn read_program(path: &Path) -> Result<Arc<Source>> {
 /// # Errors
 /// As [`read_program`].
 pub fn with_imports(source: &Arc<Source>) -> Result<Arc<Source>> {
+    with_imports_by(source, &|path| fs::read_to_string(path))
+}
+
+/// As [`with_imports`]. `text` reads a file, whose path has no links: an editor may hold another text of it.
+///
+/// # Errors
+/// As [`read_program`].
+pub fn with_imports_by(
+    source: &Arc<Source>,
+    text: &dyn Fn(&Path) -> io::Result<String>,
+) -> Result<Arc<Source>> {
     let (file, _) = parser::parse(source);
     if file.imports.is_empty() {
         return Ok(source.clone());
     }
-    let mut joined = Joined { text: String::new(), parts: vec![], done: BTreeSet::new() };
+    let done = BTreeSet::new();
+    let mut joined = Joined { text: String::new(), parts: vec![], done, read: text };
     let path = PathBuf::from(&source.name);
     joined.add(source, false, &mut vec![path.canonicalize().unwrap_or(path)])?;
     let Joined { text, parts, .. } = joined;
     Ok(Arc::new(Source { name: source.name.clone(), text, parts }))
 }
 
-struct Joined {
+struct Joined<'r> {
     text: String,
     parts: Vec<(usize, String)>,
     /// The files that are in the text.
     done: BTreeSet<PathBuf>,
+    /// Reads a file.
+    read: &'r dyn Fn(&Path) -> io::Result<String>,
 }
 
-impl Joined {
+impl Joined<'_> {
     /// Adds a file and what it imports. `open` are the files that are being added, this one last.
     fn add(&mut self, source: &Arc<Source>, imported: bool, open: &mut Vec<PathBuf>) -> Result<()> {
         let (file, tokens, diagnostics) = parser::parse_tokens(source);
@@ -107,7 +121,7 @@ impl Joined {
         if !self.done.insert(known.clone()) {
             return Ok(());
         }
-        let text = fs::read_to_string(&path).map_err(|e| unreadable(e.to_string()))?;
+        let text = (self.read)(&known).map_err(|e| unreadable(e.to_string()))?;
         open.push(known);
         self.add(&Source::new(path.display().to_string(), text), true, open)?;
         open.pop();

@@ -74,7 +74,7 @@ pub use compare::Outcome;
 pub use emit::{Emitted, check_directory};
 pub use explain::{Explained, ProgramUse, RuleUse, RuleUses, WhyNot};
 pub use graph::Graph;
-pub use imports::read_program;
+pub use imports::{read_program, with_imports_by};
 pub use inputs::{Bound, Given, Request};
 pub use intake::check_import;
 pub use loaded::{Called, Loaded, Resident};

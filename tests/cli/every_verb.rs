@@ -7,12 +7,14 @@ const DATA: &str = "programs/scal.pat --size n=1000 --device portable --budget 2
 
 /// A run of each verb, in this order. `DIR` is a folder of the test's own. Later runs use the results of earlier
 /// ones.
-const RUNS: [(&str, &str); 37] = [
+const RUNS: [(&str, &str); 38] = [
     ("fuzz", "--programs 2 --seed 1 --device none"),
     ("examples", ""),
     ("init", "DIR/first"),
     ("check", "programs/scal.pat"),
     ("fmt", "--check programs/scal.pat"),
+    // Without a client, it ends.
+    ("lsp", ""),
     ("eval", "programs/asum.pat --size n=4 --gen xs=iota"),
     ("optimize", "DATA -o DIR/plan"),
     ("optimize", "DATA --store DIR/other.sqlite"),

@@ -168,6 +168,7 @@ fn libraries_stay_where_they_belong() {
             "egg" => layer == "saturate" || layer == "extract",
             "cl3" | "opencl3" => name.starts_with("opencl/runtime"),
             "clap" | "indicatif" | "comfy_table" | "annotate_snippets" | "ctrlc" => layer == "cli",
+            "lsp_server" | "lsp_types" => name.starts_with("cli/lsp/"),
             "libm" => name.starts_with("calculus/value"),
             "rusqlite" => name.starts_with("tune/store"),
             "strsim" => name == "lang/naming.rs",
@@ -183,6 +184,8 @@ fn libraries_stay_where_they_belong() {
             "annotate_snippets",
             "ctrlc",
             "libm",
+            "lsp_server",
+            "lsp_types",
             "rusqlite",
             "strsim",
         ] {

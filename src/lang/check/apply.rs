@@ -354,6 +354,9 @@ impl<'a> Checker<'a> {
             abort.0.iter_mut().for_each(|d| note(d));
             abort
         })?;
+        if let Elab::Value(node) = &result {
+            self.seen(decl.name.span, &node.ty);
+        }
         if prelude::holds(decl.name.span) {
             if let Elab::Value(node) = &mut result {
                 node.moved(&prelude::holds, span);
@@ -418,6 +421,7 @@ impl<'a> Checker<'a> {
             }
             (PatKind::Name(name), Elab::Value(node)) => {
                 self.named(&node);
+                self.seen(pat.span, &node.ty);
                 let node = self.shared(node, name, lets);
                 Ok(env.with(name, Bind::Value(node)))
             }

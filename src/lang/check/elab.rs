@@ -7,6 +7,7 @@ use super::builtins::{self, Builtin, Constant};
 use super::env::{Arg, Bind, Closure, Elab, Env, FunVal};
 use super::infer::{Clash, Class, Infer, Ty};
 use super::ir::{Lit, Node, NodeKind};
+use super::places::Watch;
 use crate::diag::{Code, Diagnostic, Limits, Source, Span};
 use crate::lang::ast::{
     Binders, Decl, Expr, ExprKind, LoopForm, Operator, TypeExpr, TypeKind, UNKNOWN,
@@ -63,6 +64,8 @@ pub struct Checker<'a> {
     pub step_of: Option<usize>,
     /// The states of loops outside of such functions, and what updates make of them.
     pub states: BTreeSet<VarId>,
+    /// The place whose types are asked for, and what is known of it.
+    pub watch: Option<Watch>,
     depth: usize,
     /// Number of expressions so far; `components` counts the components of their types.
     pub expressions: usize,
@@ -76,6 +79,7 @@ pub struct Snapshot {
     diagnostics: usize,
     iterates: usize,
     uses: Option<super::uses::Uses>,
+    watch: Option<Watch>,
 }
 
 impl<'a> Checker<'a> {
@@ -98,6 +102,7 @@ impl<'a> Checker<'a> {
             functions: 0,
             step_of: None,
             states: BTreeSet::new(),
+            watch: None,
             depth: 0,
             expressions: 0,
             most: most.min(Limits::DEFAULT.inlined_expressions),
@@ -114,6 +119,7 @@ impl<'a> Checker<'a> {
             diagnostics: self.diagnostics.len(),
             iterates: self.iterates.len(),
             uses: self.uses.clone(),
+            watch: self.watch.clone(),
         }
     }
 
@@ -128,6 +134,7 @@ impl<'a> Checker<'a> {
         self.diagnostics.truncate(snapshot.diagnostics);
         self.iterates.truncate(snapshot.iterates);
         self.uses = snapshot.uses;
+        self.watch = snapshot.watch;
     }
 
     /// Returns a fresh variable.
@@ -332,7 +339,11 @@ impl<'a> Checker<'a> {
 
     /// Elaborates an expression.
     pub fn elab(&mut self, e: &'a Expr, env: &Env<'a>) -> Res<Elab<'a>> {
-        self.within_limits(e.span, |this| this.elab_here(e, env))
+        let made = self.within_limits(e.span, |this| this.elab_here(e, env))?;
+        if let Elab::Value(node) = &made {
+            self.seen(e.span, &node.ty);
+        }
+        Ok(made)
     }
 
     /// Creates an expression, unless it or the program would exceed a limit.
@@ -746,6 +757,7 @@ impl<'a> Checker<'a> {
                 let unnamed = name.text == "_";
                 let index = self.fresh_var(if unnamed { "i" } else { &name.text });
                 let counter = Node::new(NodeKind::Var(index), bound.ty.clone(), name.span);
+                self.seen(name.span, &bound.ty);
                 let inner = match unnamed {
                     true => inner,
                     false => inner.with(&name.text, Bind::Value(counter)),

@@ -6,6 +6,7 @@ use super::env::{Arg, Bind, Elab, Env};
 use super::finish::Finish;
 use super::infer::Ty;
 use super::ir::{Node, NodeKind};
+use super::places::Watch;
 use super::uses::Uses;
 use crate::diag::{Code, Diagnostic, Limits, Source, Span};
 use crate::lang::ast::{Decl, ExprKind, Pat, PatKind, TypeExpr, TypeKind};
@@ -101,6 +102,24 @@ pub fn definition(
             checker.diagnostics
         }
     }
+}
+
+/// Returns the types at a place that are found while a definition is checked.
+pub fn types_at(
+    source: &Arc<Source>,
+    decls: &BTreeMap<&str, &Decl>,
+    decl: &Decl,
+    left: &mut usize,
+    at: u32,
+) -> Vec<(Span, String)> {
+    let mut checker = Checker::new(source, decls, *left);
+    checker.watch = Some(Watch::new(at));
+    let mut mode = if decl.entry { Mode::Declared } else { Mode::Apart };
+    // What is wrong is reported elsewhere.
+    let _ = build(&mut checker, decl, &mut mode);
+    *left = left.saturating_sub(checker.expressions);
+    let seen = checker.watch.take().map_or(vec![], |watch| watch.seen);
+    seen.into_iter().map(|(span, ty)| (span, checker.infer.settled(&ty))).collect()
 }
 
 /// Checks an entry with a separate size for each axis of its parameters, also, if `numbers`, for those that are declared
@@ -214,6 +233,7 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
     let mut size_params = vec![];
     for (i, pat) in decl.params.iter().enumerate() {
         if let Some((size, ty)) = super::apply::size_param(checker, &decl.binders, pat)? {
+            checker.seen(without_type(pat).span, &Ty::Scalar(ty));
             size_params.push((params.len(), size.to_owned(), ty));
             continue;
         }
@@ -274,6 +294,7 @@ fn build<'a>(checker: &mut Checker<'a>, decl: &'a Decl, mode: &mut Mode) -> Res<
             Err(abort) => return Err(abort),
         };
     }
+    checker.seen(decl.name.span, &body.ty);
     for (a, b, span) in checker.infer.sizes.settle() {
         let (a, b) = (checker.infer.show_size(&a), checker.infer.show_size(&b));
         let message = format!("these lengths must be equal, but may differ: {a} and {b}");

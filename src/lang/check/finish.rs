@@ -1,7 +1,7 @@
 //! Fills open holes with their defaults, checks ranges, and builds the typed core.
 
 use super::elab::Checker;
-use super::infer::{Class, Ty};
+use super::infer::Ty;
 use super::ir::{Fun as IrFun, Lit, Node, NodeKind};
 use super::sizes::Divides;
 use crate::diag::{Code, Diagnostic, Source, Span};
@@ -79,10 +79,9 @@ impl<'c, 'a> Finish<'c, 'a> {
     pub fn ty(&mut self, ty: &Ty, span: Span) -> Type {
         match self.checker.infer.shallow(ty) {
             Ty::Scalar(s) => Type::Scalar(s),
-            Ty::Meta(i) => match self.checker.infer.class(i) {
-                Class::Number | Class::Integer | Class::Bits => Type::Scalar(ScalarType::I32),
-                Class::Float => Type::Scalar(ScalarType::F32),
-                Class::Any | Class::Scalar => {
+            Ty::Meta(i) => match self.checker.infer.class(i).default() {
+                Some(ty) => Type::Scalar(ty),
+                None => {
                     let message = "nothing determines the type of this expression".to_owned();
                     let d = Diagnostic::error(Code::Ambiguous, message).at(self.source, span, "");
                     self.diagnostics.push(d.help("say which: `(e : f32)`"));

@@ -79,6 +79,15 @@ impl Class {
         })
     }
 
+    /// Returns the type of a value of which nothing else is known.
+    pub fn default(self) -> Option<ScalarType> {
+        match self {
+            Class::Number | Class::Integer | Class::Bits => Some(ScalarType::I32),
+            Class::Float => Some(ScalarType::F32),
+            Class::Any | Class::Scalar => None,
+        }
+    }
+
     /// Returns a description of the class for error messages.
     pub fn describe(self) -> &'static str {
         match self {
@@ -262,24 +271,35 @@ impl Infer {
 
     /// Returns the type for an error message, with holes in words and unknown sizes as `_`.
     pub fn show(&self, ty: &Ty) -> String {
+        self.shown(ty, &|class| match class {
+            Class::Any => "_".to_owned(),
+            class => class.describe().to_owned(),
+        })
+    }
+
+    /// Returns the type at the end of inference: numbers that nothing else is known of have their default types.
+    pub fn settled(&self, ty: &Ty) -> String {
+        self.shown(ty, &|class| class.default().map_or("_".to_owned(), |s| s.to_string()))
+    }
+
+    /// Returns the type as text. `hole` shows what is not known.
+    fn shown(&self, ty: &Ty, hole: &dyn Fn(Class) -> String) -> String {
         match self.shallow(ty) {
-            Ty::Meta(i) => match self.class(i) {
-                Class::Any => "_".to_owned(),
-                class => class.describe().to_owned(),
-            },
+            Ty::Meta(i) => hole(self.class(i)),
             Ty::Scalar(s) => s.to_string(),
-            Ty::Vector(w, t) => format!("{}x{}", self.show(&t), self.show_size(&w)),
+            Ty::Vector(w, t) => format!("{}x{}", self.shown(&t, hole), self.show_size(&w)),
             Ty::Tuple(ts) => {
-                let parts: Vec<_> = ts.iter().map(|t| self.show(t)).collect();
+                let parts: Vec<_> = ts.iter().map(|t| self.shown(t, hole)).collect();
                 format!("({})", parts.join(", "))
             }
             Ty::Record(names, ts) => {
                 let parts = names.iter().zip(ts.iter());
-                let parts: Vec<_> = parts.map(|(n, t)| format!("{n}: {}", self.show(t))).collect();
+                let parts: Vec<_> =
+                    parts.map(|(n, t)| format!("{n}: {}", self.shown(t, hole))).collect();
                 format!("{{{}}}", parts.join(", "))
             }
             Ty::Array(n, t) => {
-                let element = self.show(&t);
+                let element = self.shown(&t, hole);
                 let plain = element.strip_prefix("an ").or_else(|| element.strip_prefix("a "));
                 format!("[{}]{}", self.show_size(&n), plain.unwrap_or(&element))
             }

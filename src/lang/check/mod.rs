@@ -14,6 +14,7 @@ mod infer;
 mod ir;
 mod names;
 mod nesting;
+mod places;
 mod prims;
 mod records;
 mod sizes;
@@ -21,6 +22,10 @@ mod slices;
 mod subscripts;
 mod updates;
 mod uses;
+
+pub use builtins::members;
+pub use names::{Mention, Referent, mentions};
+pub use places::types_at;
 
 use super::ast::{Decl, File, Name, PatKind};
 use super::naming::meant;

@@ -3,7 +3,8 @@
 use super::apply::pattern_name;
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
 use crate::lang::ast::{
-    Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, Subscript, TypeExpr, TypeKind,
+    Binders, Decl, Expr, ExprKind, File, LoopForm, Name, Pat, PatKind, Subscript, TypeExpr,
+    TypeKind,
 };
 use crate::lang::naming::duplicate;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,10 +44,10 @@ pub fn resolve<'a>(
 fn recursion(source: &Arc<Source>, file: &File, decls: &BTreeMap<&str, &Decl>) -> Vec<Diagnostic> {
     let mut uses: BTreeMap<&str, Vec<(String, Span)>> = BTreeMap::new();
     for decl in &file.decls {
-        let mut walk = Walk { found: vec![], local: vec![] };
+        let mut walk = Walk::default();
         walk.decl(decl);
-        walk.found.retain(|(name, _)| decls.contains_key(name.as_str()));
-        uses.insert(&decl.name.text, walk.found);
+        let used = walk.free().filter(|(name, _)| decls.contains_key(name.as_str()));
+        uses.insert(&decl.name.text, used.collect());
     }
     // Definitions whose uses have all been checked for recursion.
     let mut finished: BTreeSet<&str> = BTreeSet::new();
@@ -96,12 +97,12 @@ pub fn unchecked(
     file: &File,
     decls: &BTreeMap<&str, &Decl>,
 ) -> Vec<Diagnostic> {
-    let mut walk = Walk { found: vec![], local: vec![] };
+    let mut walk = Walk::default();
     for decl in file.decls.iter().filter(|_| !decls.contains_key("assert")) {
         walk.local.clear();
         walk.decl(decl);
     }
-    let uses = walk.found.into_iter().filter(|(name, _)| name == "assert");
+    let uses = walk.free().filter(|(name, _)| name == "assert");
     let warning = |(_, span)| {
         let d = Diagnostic::warning(Code::NoEffect, "the condition of `assert` is not checked");
         d.at(source, span, "").help("check it outside, or return it as a further result")
@@ -123,15 +124,89 @@ pub fn pattern_names(pat: &Pat, names: &mut Vec<(String, Span)>) {
     }
 }
 
-/// Collects the free names of expressions.
+/// What a name in a definition refers to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Referent {
+    /// A definition of the file, or a function of the language.
+    Free,
+    /// What a pattern binds at this place.
+    Value(Span),
+    /// The size that is bound at this place.
+    Size(Span),
+    /// The type parameter that is bound at this place.
+    TypeParam(Span),
+    /// The type that is declared at this place.
+    Type(Span),
+}
+
+/// A name in a text.
+#[derive(Clone, Debug)]
+pub struct Mention {
+    /// The name.
+    pub name: String,
+    /// Its place.
+    pub span: Span,
+    /// What it refers to.
+    pub referent: Referent,
+}
+
+/// Returns the names in the definitions of a file, and the declared types' own.
+pub fn mentions(file: &File) -> Vec<Mention> {
+    let mut walk = Walk::default();
+    for decl in &file.decls {
+        walk.local.clear();
+        walk.decl(decl);
+    }
+    for decl in &file.types {
+        walk.local.clear();
+        walk.add(&decl.name.text, decl.name.span, Referent::Type(decl.name.span));
+        walk.sizes(decl.params.iter());
+        walk.ty(&decl.body);
+    }
+    walk.found
+}
+
+/// Collects the names in expressions.
+#[derive(Default)]
 struct Walk {
-    found: Vec<(String, Span)>,
-    local: Vec<String>,
+    found: Vec<Mention>,
+    /// The names that are bound, innermost last. That of a type parameter begins with a quote.
+    local: Vec<(String, Referent)>,
 }
 
 impl Walk {
+    /// Returns the names that nothing in their definitions binds.
+    fn free(self) -> impl Iterator<Item = (String, Span)> {
+        let free = self.found.into_iter().filter(|m| m.referent == Referent::Free);
+        free.map(|m| (m.name, m.span))
+    }
+
+    fn add(&mut self, name: &str, span: Span, referent: Referent) {
+        self.found.push(Mention { name: name.to_owned(), span, referent });
+    }
+
+    /// Binds a name, and adds the place where that is done.
+    fn local(&mut self, name: &str, span: Span, referent: Referent) {
+        self.add(name.trim_start_matches('\''), span, referent);
+        self.local.push((name.to_owned(), referent));
+    }
+
+    fn sizes<'n>(&mut self, names: impl Iterator<Item = &'n Name>) {
+        names.for_each(|n| self.local(&n.text, n.span, Referent::Size(n.span)));
+    }
+
+    fn binders(&mut self, binders: &Binders) {
+        self.sizes(binders.named.iter());
+        // These are written as other things.
+        let unnamed = binders.unnamed.iter();
+        self.local.extend(unnamed.map(|n| (n.text.clone(), Referent::Size(n.span))));
+        for t in &binders.types {
+            self.local(&format!("'{}", t.text), t.span, Referent::TypeParam(t.span));
+        }
+    }
+
     fn decl(&mut self, decl: &Decl) {
-        self.local.extend(decl.binders.sizes().map(|b| b.text.clone()));
+        self.binders(&decl.binders);
         decl.params.iter().for_each(|p| self.types_of(p));
         decl.params.iter().for_each(|p| self.bind(p));
         if let Some(ty) = &decl.result {
@@ -143,7 +218,7 @@ impl Walk {
     fn bind(&mut self, pat: &Pat) {
         let mut names = vec![];
         pattern_names(pat, &mut names);
-        self.local.extend(names.into_iter().map(|(name, _)| name));
+        names.into_iter().for_each(|(name, span)| self.local(&name, span, Referent::Value(span)));
     }
 
     fn types_of(&mut self, pat: &Pat) {
@@ -163,7 +238,13 @@ impl Walk {
 
     fn ty(&mut self, ty: &TypeExpr) {
         match &ty.kind {
-            TypeKind::Scalar(_) | TypeKind::Vector(..) | TypeKind::Param(_) => {}
+            TypeKind::Scalar(_) | TypeKind::Vector(..) => {}
+            TypeKind::Param(name) => {
+                let bound = self.referent(&format!("'{name}"));
+                if bound != Referent::Free {
+                    self.add(name, ty.span, bound);
+                }
+            }
             TypeKind::Tuple(ts) => ts.iter().for_each(|t| self.ty(t)),
             TypeKind::Record(fields) => fields.iter().for_each(|(_, t)| self.ty(t)),
             TypeKind::Paren(t) | TypeKind::Unique(t) => self.ty(t),
@@ -172,8 +253,12 @@ impl Walk {
                 self.ty(t);
             }
             TypeKind::Named(decl, sizes) => {
+                let start = ty.span.start as usize;
+                let name = Span::new(start, start + decl.name.text.len());
+                self.add(&decl.name.text, name, Referent::Type(decl.name.span));
                 sizes.iter().for_each(|n| self.expr(n));
-                let params = decl.params.iter().map(|p| p.text.clone()).collect();
+                let size = |p: &Name| (p.text.clone(), Referent::Size(p.span));
+                let params = decl.params.iter().map(size).collect();
                 let outer = std::mem::replace(&mut self.local, params);
                 self.ty(&decl.body);
                 self.local = outer;
@@ -193,19 +278,18 @@ impl Walk {
         self.local.truncate(depth);
     }
 
-    fn name(&mut self, name: &Name) {
-        if !self.local.contains(&name.text) {
-            self.found.push((name.text.clone(), name.span));
-        }
+    fn referent(&self, name: &str) -> Referent {
+        let bound = self.local.iter().rfind(|(local, _)| local == name);
+        bound.map_or(Referent::Free, |(_, referent)| *referent)
+    }
+
+    fn name(&mut self, name: &str, span: Span) {
+        self.add(name, span, self.referent(name));
     }
 
     fn expr(&mut self, e: &Expr) {
         match &e.kind {
-            ExprKind::Name(name) => {
-                if !self.local.contains(name) {
-                    self.found.push((name.clone(), e.span));
-                }
-            }
+            ExprKind::Name(name) => self.name(name, e.span),
             ExprKind::Number(..)
             | ExprKind::Bool(_)
             | ExprKind::Section(_)
@@ -225,14 +309,14 @@ impl Walk {
             }
             ExprKind::Record(fields) => fields.iter().for_each(|(name, value)| match value {
                 Some(value) => self.expr(value),
-                None => self.name(name),
+                None => self.name(&name.text, name.span),
             }),
             ExprKind::Update(x, _, value) => {
                 self.expr(x);
                 self.expr(value);
             }
             ExprKind::Infix(a, name, b) => {
-                self.name(name);
+                self.name(&name.text, name.span);
                 self.expr(a);
                 self.expr(b);
             }
@@ -244,7 +328,7 @@ impl Walk {
             ExprKind::Let { pat, binders, params, ty, value, body } => {
                 self.types_of(pat);
                 let outer = self.local.len();
-                self.local.extend(binders.sizes().map(|b| b.text.clone()));
+                self.binders(binders);
                 params.iter().for_each(|p| self.types_of(p));
                 if let Some(ty) = ty {
                     self.ty(ty);
@@ -267,9 +351,10 @@ impl Walk {
                     }
                     LoopForm::For(name, bound) => {
                         self.expr(bound);
-                        self.local.push(name.text.clone());
+                        let outer = self.local.len();
+                        self.local(&name.text, name.span, Referent::Value(name.span));
                         self.within(&[pat], body);
-                        self.local.pop();
+                        self.local.truncate(outer);
                         return;
                     }
                 }

@@ -45,7 +45,9 @@ impl<'a> Checker<'a> {
                 Some(value) => self.value(value, env),
                 None => {
                     let elab = self.name(&name.text, name.span, env)?;
-                    self.as_value(elab)?
+                    let node = self.as_value(elab)?;
+                    self.seen(name.span, &node.ty);
+                    node
                 }
             };
             nodes.push(Some(node));
@@ -158,6 +160,7 @@ impl<'a> Checker<'a> {
                     self.bind(pat, arg, &env, sizes, lets, "the field")?
                 }
                 None => {
+                    self.seen(name.span, &node.ty);
                     let node = self.shared(node, &name.text, lets);
                     env.with(&name.text, Bind::Value(node))
                 }
