@@ -79,7 +79,7 @@ fn the_grammar_has_the_words_of_the_language() {
     let rules = rules();
     let listed = |names: &[&str]| -> BTreeSet<String> {
         let rules = rules.iter().filter(|r| names.contains(&r.name.as_str()));
-        let lists = rules.flat_map(|r| r.regex.as_str().split("(?:").nth(1)?.split(')').next());
+        let lists = rules.filter_map(|r| r.regex.as_str().split("(?:").nth(1)?.split(')').next());
         lists.flat_map(|l| l.split('|')).map(str::to_owned).collect()
     };
     let words = |words: &mut dyn Iterator<Item = &'static str>| -> BTreeSet<String> {

@@ -862,13 +862,9 @@ fn only_stored_buffers_of_kernels_that_read_them_have_restrict() {
 /// A buffer that a kernel scatters to and reads has no `restrict`: PoCL's compiler would read before it scatters.
 #[test]
 fn scattered_buffers_of_kernels_that_read_them_have_no_restrict() {
-    use crate::kernel::lower::testing::{options, term};
     let inputs = [("xs", "[4]f32"), ("is", "[9]i32"), ("ys", "[9]f32")];
     let scattered = "scatter . fork xs (fork is ys)";
-    let of = |text: &str| {
-        let program = lower(&term(text, &inputs), &SizeEnv::default(), &options());
-        print(&program.expect("lowers")).source
-    };
+    let of = |text: &str| plan(&together::of(text, &inputs)).source;
     let read = of(&format!("reduceSeq (+) 0 . mapSeq (\\x -> x * 2.0) . {scattered}"));
     assert!(read.contains("global float* temp"), "{read}");
     let stored = of(scattered);

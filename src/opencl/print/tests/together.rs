@@ -7,7 +7,7 @@ use crate::diag::Source;
 use crate::opencl::plan::Control;
 
 /// The term with this text.
-fn of(text: &str, inputs: &[(&str, &str)]) -> Term {
+pub(super) fn of(text: &str, inputs: &[(&str, &str)]) -> Term {
     let ty = |text: &str| parse_type(&Source::new("t", text), 0..text.len()).expect("a type");
     let inputs = inputs.iter().map(|(n, t)| ((*n).to_owned(), ty(t))).collect();
     read_term(&Source::new("f", text), &Ty::Unit, &Context { inputs, variables: None })
