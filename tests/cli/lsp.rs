@@ -29,9 +29,9 @@ impl Client {
     /// Starts a server and says hello.
     fn ready() -> Client {
         let mut client = Client::start();
-        let answer = client.ask("initialize", json!({"capabilities": {}}));
+        let answer = client.ask("initialize", &json!({"capabilities": {}}));
         assert_eq!(answer["result"]["capabilities"]["hoverProvider"], true);
-        client.tell("initialized", json!({}));
+        client.tell("initialized", &json!({}));
         client
     }
 
@@ -45,7 +45,7 @@ impl Client {
         self.raw(&format!("Content-Length: {}\r\n\r\n{text}", text.len()));
     }
 
-    fn tell(&mut self, method: &str, params: Value) {
+    fn tell(&mut self, method: &str, params: &Value) {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// Asks, and returns the answer. Notifications in between are passed over.
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.requests += 1;
         let id = self.requests;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
@@ -86,19 +86,19 @@ impl Client {
         let column = text[..at].rsplit('\n').next().unwrap_or_default().encode_utf16().count();
         let position = json!({"line": line, "character": column});
         let params = json!({"textDocument": {"uri": uri}, "position": position});
-        self.ask(&format!("textDocument/{what}"), params)["result"].clone()
+        self.ask(&format!("textDocument/{what}"), &params)["result"].clone()
     }
 
     fn open(&mut self, uri: &str, text: &str) {
         let document = json!({"uri": uri, "languageId": "patsat", "version": 1, "text": text});
-        self.tell("textDocument/didOpen", json!({"textDocument": document}));
+        self.tell("textDocument/didOpen", &json!({"textDocument": document}));
     }
 
     fn change(&mut self, uri: &str, version: i32, text: &str) {
         let document = json!({"uri": uri, "version": version});
         let changes = json!([{"text": text}]);
         let params = json!({"textDocument": document, "contentChanges": changes});
-        self.tell("textDocument/didChange", params);
+        self.tell("textDocument/didChange", &params);
     }
 
     /// Returns the next diagnostics of a document, of this version if one is given.
@@ -121,8 +121,8 @@ impl Client {
     }
 
     fn end(mut self) {
-        assert_eq!(self.ask("shutdown", Value::Null)["result"], Value::Null);
-        self.tell("exit", Value::Null);
+        assert_eq!(self.ask("shutdown", &Value::Null)["result"], Value::Null);
+        self.tell("exit", &Value::Null);
         assert_eq!(self.ended().code(), Some(0));
     }
 }
@@ -158,7 +158,7 @@ fn a_program_is_mended() {
     assert_eq!(bound["range"]["start"]["character"], 13);
     assert_eq!(client.ask_at("definition", URI, &right, "= red"), Value::Null);
 
-    let symbols = client.ask("textDocument/documentSymbol", json!({"textDocument": {"uri": URI}}));
+    let symbols = client.ask("textDocument/documentSymbol", &json!({"textDocument": {"uri": URI}}));
     assert_eq!(symbols["result"][0]["name"], "f");
     let names = client.ask_at("completion", URI, &right, "= red");
     let labels = names.as_array().expect("a list").iter().map(|c| &c["label"]);
@@ -210,7 +210,7 @@ fn definitions_stand_in_other_files() {
     assert!(found[0]["message"].as_str().is_some_and(|m| m.contains("has errors")), "{found:?}");
     assert_eq!(found[0]["range"]["start"], json!({"line": 0, "character": 7}));
     // Closed, the stored text counts again.
-    client.tell("textDocument/didClose", json!({"textDocument": {"uri": other}}));
+    client.tell("textDocument/didClose", &json!({"textDocument": {"uri": other}}));
     while !client.problems(&uri, None).is_empty() {}
     client.end();
 }
@@ -221,7 +221,7 @@ fn documents_are_formatted() {
     let format = |client: &mut Client| {
         let options = json!({"tabSize": 2, "insertSpaces": true});
         let params = json!({"textDocument": {"uri": URI}, "options": options});
-        client.ask("textDocument/formatting", params)["result"].clone()
+        client.ask("textDocument/formatting", &params)["result"].clone()
     };
     assert_eq!(format(&mut client), Value::Null, "no such document");
     client.open(URI, "-- é\nentry f (x:f32) : f32=x+1\n\n-- 𝄞\n");
@@ -254,7 +254,7 @@ fn broken_documents_have_answers() {
             for (line, character) in [(0, 0), (0, 7), (9, u32::MAX)] {
                 let position = json!({"line": line, "character": character});
                 let params = json!({"textDocument": {"uri": URI}, "position": position});
-                let answer = client.ask(&format!("textDocument/{what}"), params);
+                let answer = client.ask(&format!("textDocument/{what}"), &params);
                 assert!(answer["error"].is_null(), "{text} {answer}");
             }
         }
@@ -267,7 +267,7 @@ fn broken_documents_have_answers() {
     let document = json!({"uri": URI, "version": 9});
     client.tell(
         "textDocument/didChange",
-        json!({"textDocument": document, "contentChanges": changes}),
+        &json!({"textDocument": document, "contentChanges": changes}),
     );
     assert_eq!(client.problems(URI, Some(9)), Vec::<Value>::new());
     client.end();
@@ -276,30 +276,30 @@ fn broken_documents_have_answers() {
 #[test]
 fn broken_messages_have_answers() {
     let mut client = Client::start();
-    let early = client.ask("textDocument/hover", json!({}));
+    let early = client.ask("textDocument/hover", &json!({}));
     assert_eq!(early["error"]["code"], -32002);
-    client.ask("initialize", json!({"capabilities": {}}));
+    client.ask("initialize", &json!({"capabilities": {}}));
     client.raw("Content-Length: 3\r\n\r\n{\"a");
     assert_eq!(client.next()["error"]["code"], -32700);
     client.raw("no header\r\n\r\nContent-Length: 2\r\n\r\n{}");
     assert_eq!(client.next()["error"]["code"], -32600);
-    assert_eq!(client.ask("textDocument/hover", json!({"position": 3}))["error"]["code"], -32602);
-    assert_eq!(client.ask("textDocument/strange", json!({}))["error"]["code"], -32601);
-    assert_eq!(client.ask("initialize", json!({"capabilities": {}}))["error"]["code"], -32600);
+    assert_eq!(client.ask("textDocument/hover", &json!({"position": 3}))["error"]["code"], -32602);
+    assert_eq!(client.ask("textDocument/strange", &json!({}))["error"]["code"], -32601);
+    assert_eq!(client.ask("initialize", &json!({"capabilities": {}}))["error"]["code"], -32600);
     for params in [json!(7), json!({"textDocument": {"uri": "%"}}), Value::Null] {
-        client.tell("textDocument/didOpen", params.clone());
-        client.tell("textDocument/didChange", params.clone());
-        client.tell("textDocument/didClose", params);
+        client.tell("textDocument/didOpen", &params);
+        client.tell("textDocument/didChange", &params);
+        client.tell("textDocument/didClose", &params);
     }
-    client.tell("$/strange", json!({}));
+    client.tell("$/strange", &json!({}));
     client.send(&json!({"jsonrpc": "2.0", "id": 3, "result": null}));
-    client.ask("shutdown", Value::Null);
-    assert_eq!(client.ask("textDocument/hover", json!({}))["error"]["code"], -32600);
-    client.tell("exit", Value::Null);
+    client.ask("shutdown", &Value::Null);
+    assert_eq!(client.ask("textDocument/hover", &json!({}))["error"]["code"], -32600);
+    client.tell("exit", &Value::Null);
     assert_eq!(client.ended().code(), Some(0));
     // The client ends without `shutdown`, or goes away.
     let mut client = Client::ready();
-    client.tell("exit", Value::Null);
+    client.tell("exit", &Value::Null);
     assert_eq!(client.ended().code(), Some(1));
     assert_eq!(Client::ready().ended().code(), Some(0));
 }
