@@ -290,11 +290,7 @@ impl Numbers {
         if rows > 1 {
             group[0] = format!("{rows} * get_group_id(0) + get_local_id(1)");
         }
-        Numbers {
-            group,
-            local: of("get_local_id"),
-            global: of("get_global_id"),
-        }
+        Numbers { group, local: of("get_local_id"), global: of("get_global_id") }
     }
 }
 

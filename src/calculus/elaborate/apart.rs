@@ -32,7 +32,11 @@ fn within(t: &Term, outer: u64, env: &SizeEnv) -> Built {
                 let n = &f.sizes()[0];
                 let count = n.eval(env).unwrap_or(u64::MAX).saturating_mul(outer);
                 let inner = within(&f.args()[0], count, env)?;
-                if count < ENOUGH || strided(&done) { rows(n, &inner)? } else { f.with_args(vec![inner])? }
+                if count < ENOUGH || strided(&done) {
+                    rows(n, &inner)?
+                } else {
+                    f.with_args(vec![inner])?
+                }
             }
             Op::Fork | Op::Bimap | Op::Fold | Op::While | Op::ToMem(_) => {
                 build::each_arg(&f, |a| within(a, outer, env))?

@@ -299,7 +299,8 @@ impl KernelProfile {
         for x in [groups, barriers, stalls, atomics, iterations, iterations_along, waiting] {
             x.to_bits().hash(&mut h);
         }
-        (path.map(f64::to_bits), group_size, side_by_side, local_bytes, register_bytes).hash(&mut h);
+        (path.map(f64::to_bits), group_size, side_by_side, local_bytes, register_bytes)
+            .hash(&mut h);
         (pressure.len(), accesses.len(), streaks.len(), ops.len()).hash(&mut h);
         pressure.iter().for_each(|(live, times)| (live, times.to_bits()).hash(&mut h));
         let mut buffers = IndexSet::new();

@@ -82,8 +82,10 @@ fn waits(b: &Block) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calculus::scalar::Lit;
     use crate::kernel::ir::index::{Index, Var};
     use crate::kernel::ir::{Mem, Scope};
+    use crate::lang::types::ScalarType;
 
     fn device() -> DeviceLimits {
         DeviceLimits {
@@ -128,6 +130,7 @@ mod tests {
         let meets = vec![barrier()];
         assert_eq!(rows(n, 32, groups(1 << 17, meets.clone())), 8);
         assert_eq!(rows(n, 64, groups(1 << 17, meets.clone())), 4);
+        assert_eq!(rows(1 << 13, 32, groups(1 << 13, meets.clone())), 2, "not many groups");
         assert_eq!(rows(n, 256, groups(1 << 17, meets.clone())), 1, "large groups");
         assert_eq!(rows(n, 16, groups(1 << 17, meets.clone())), 1, "parts of warps");
         assert_eq!(rows(1 << 12, 32, groups(1 << 12, meets.clone())), 1, "few groups");
@@ -138,8 +141,8 @@ mod tests {
         assert_eq!(rows(n, 32, groups(1 << 17, steps(Index::from(9)))), 8);
         let own = Var { id: 1, name: "i".into(), lo: 0, hi: 8 };
         assert_eq!(rows(n, 32, groups(1 << 17, steps(Index::from(own)))), 1, "steps of its own");
-        let sum = Expr::Lit(crate::kernel::ir::Lit::int(crate::lang::types::ScalarType::I32, 1));
-        let store = Stmt::Store(Mem::Global(0), Index::from(0), sum);
+        let one = Expr::Lit(Lit::int(ScalarType::I32, 1));
+        let store = Stmt::Store(Mem::Global(0), Index::from(0), one);
         assert_eq!(rows(n, 32, groups(1 << 17, vec![store])), 8, "without barriers");
     }
 }
