@@ -288,14 +288,14 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// Those of a launch.
-    fn of_launch() -> Numbers {
+    /// Those of a launch with so many groups side by side.
+    fn of_launch(rows: usize) -> Numbers {
         let of = |name: &str| [0, 1, 2].map(|d| format!("{name}({d})"));
-        Numbers {
-            group: of("get_group_id"),
-            local: of("get_local_id"),
-            global: of("get_global_id"),
+        let mut group = of("get_group_id");
+        if rows > 1 {
+            group[0] = format!("{rows} * get_group_id(0) + get_local_id(1)");
         }
+        Numbers { group, local: of("get_local_id"), global: of("get_global_id") }
     }
 }
 
@@ -359,8 +359,12 @@ fn kernel(
     let p = Printer::new(program, k, &uses, needed, &checks);
     let mut body = String::new();
     p.block(&k.body, 1, &mut body);
-    let mut head = Printer::arrays(&k.locals, 1, "local ") + &Printer::arrays(&k.privates, 1, "");
-    head.push_str(&p.numbers(&uses.ids, &Numbers::of_launch(), 1));
+    let mut head = match k.side_by_side {
+        1 => Printer::arrays(&k.locals, 1, "local "),
+        rows => p.arrays_of_rows(&k.locals, rows),
+    };
+    head.push_str(&Printer::arrays(&k.privates, 1, ""));
+    head.push_str(&p.numbers(&uses.ids, &Numbers::of_launch(k.side_by_side), 1));
     let made = p.checks.print(&k.name);
     head.push_str(&made.before);
     body.push_str(&made.after);
@@ -393,7 +397,12 @@ fn kernel(
         head.insert_str(0, &format!("    if (*{name} == 0) return;\n"));
         params.add(format!("global const int* {name}"), Arg::Buffer(program.buffers.len()));
     }
-    params.kernel(&k.name, [k.global, k.group], &(head + &body))
+    let ([x, y, z], rows) = (k.global, k.side_by_side);
+    let sizes = match rows {
+        1 => [k.global, k.group],
+        _ => [[x / rows, y * rows, z], [k.group[0], rows, 1]],
+    };
+    params.kernel(&k.name, sizes, &(head + &body))
 }
 
 /// The buffers of a plan that the program does not know, which follow its own.
@@ -505,6 +514,19 @@ impl<'a> Printer<'a> {
                 "    ".repeat(depth),
                 a.name,
                 a.len.max(1)
+            )
+        });
+        declared.collect()
+    }
+
+    /// Returns the declarations of local arrays of groups that are side by side: each takes a row of an array of rows.
+    fn arrays_of_rows(&self, arrays: &[MemArray], rows: usize) -> String {
+        let declared = arrays.iter().map(|a| {
+            let c = c_type(stored(ElemTy::scalar(a.scalar)));
+            let (name, all) = (&a.name, self.unused(&format!("{}_of_rows", a.name)));
+            let row = a.len.max(1).next_multiple_of(ARRAY_ALIGNMENT / a.scalar.bytes().max(1));
+            format!(
+                "    local {c} {all}[{rows}][{row}] __attribute__((aligned({ARRAY_ALIGNMENT})));\n    local {c}* const {name} = {all}[get_local_id(1)];\n"
             )
         });
         declared.collect()

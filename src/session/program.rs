@@ -202,35 +202,53 @@ pub(super) fn samples(source: &Arc<Source>, entry: &Entry) -> Result<Samples> {
         let Some((name, how)) = word.split_once('=') else {
             return Err(wrong(format!("`{word}` is no `NAME=HOW`")).into());
         };
-        let how = how.parse().map_err(|Failure(ds)| {
+        let how: Generator = how.parse().map_err(|Failure(ds)| {
             Failure(ds.into_iter().map(|d: Diagnostic| d.at(source, place, "")).collect())
         })?;
-        let (whole, part) = name.split_once('.').unwrap_or((name, "0"));
-        let param = entry.params.iter().find(|p| p.name == whole);
-        let component = param.and_then(|p| Some((p, p.component(part)?)));
-        let key = match component.filter(|(p, k)| *k < components(&p.ty).len()) {
-            Some((_, k)) if whole != name => format!("{whole}.{k}"),
-            None if !entry.sizes.iter().any(|size| size == name) => {
-                return Err(wrong(format!("`{}` has no parameter `{name}`", entry.name)).into());
-            }
-            _ => name.to_owned(),
+        let is_size = entry.sizes.iter().any(|size| size == name);
+        let keys = match is_size {
+            true => vec![name.to_owned()],
+            false => named(entry, name),
         };
-        if let Some(first) = places.insert(key.clone(), place) {
-            let mut d = wrong(format!("`{name}` is generated in two ways"));
-            d.labels.push(Label { span: first, text: "the other one".into(), primary: false });
-            return Err(d.into());
+        if keys.is_empty() {
+            return Err(wrong(format!("`{}` has no parameter `{name}`", entry.name)).into());
         }
-        if !entry.sizes.iter().any(|size| size == name) {
-            out.insert(key, how);
+        for key in &keys {
+            if let Some(first) = places.insert(key.clone(), place) {
+                let mut d = wrong(format!("`{name}` is generated in two ways"));
+                d.labels.push(Label { span: first, text: "the other one".into(), primary: false });
+                return Err(d.into());
+            }
+        }
+        if !is_size {
+            out.extend(keys.into_iter().map(|key| (key, how.clone())));
             continue;
         }
         let Generator::Const(value) = how else {
             let text = format!("`{name}` is a size, which `{how}` is no value of");
             return Err(wrong(text).help(format!("write `{name}=const:1000`")).into());
         };
-        usual.insert(key, (value, place));
+        usual.insert(name.to_owned(), (value, place));
     }
     Ok((out, usual))
+}
+
+/// Returns the parameter with this name, or the components with it, as `NAME.K`: one, or all of a field that holds several.
+fn named(entry: &Entry, name: &str) -> Vec<String> {
+    let (whole, part) = name.split_once('.').unwrap_or((name, "0"));
+    let Some(param) = entry.params.iter().find(|p| p.name == whole) else {
+        return vec![];
+    };
+    if whole == name {
+        return vec![name.to_owned()];
+    }
+    let inside = |label: &str| label.strip_prefix(part).is_some_and(|rest| rest.starts_with('.'));
+    let found: Vec<usize> = match param.component(part) {
+        Some(k) => vec![k],
+        None => (0..param.labels.len()).filter(|k| inside(&param.labels[*k])).collect(),
+    };
+    let count = components(&param.ty).len();
+    found.into_iter().filter(|k| *k < count).map(|k| format!("{whole}.{k}")).collect()
 }
 
 /// Returns the words of lines, with their places.
@@ -368,6 +386,11 @@ mod tests {
             entry f [n] (ps: [n]p) (c: f32) : [n]f32 =\n  -- gen: c.0=const:2\n  map (\\p -> c * g p.x) ps\n";
         assert_eq!(of(&one.replace("c.0=", "ps=")).expect("a program"), (5, 0));
         assert!(of(&format!("{one}-- gen: c=const:1\n")).is_err(), "given twice");
+        // A field that holds several components is generated as a whole.
+        let pairs = "type q = {c: (f32, f32), r: f32}\n-- gen: qs.c=iota qs.r=normal n=const:3\n\
+            entry f [n] (qs: [n]q) : [n]f32 = map (\\q -> q.c.0 + q.r) qs\n";
+        assert_eq!(of(pairs).expect("a program"), (4, 0));
+        assert!(of(&pairs.replace("qs.r=", "qs.c.1=")).is_err(), "given twice");
         // With another entry, the line must be directly above its own.
         let two =
             one.replace("entry f", "-- gen: c=const:3\nentry f") + "entry h (x: f32) : f32 = x\n";

@@ -32,12 +32,11 @@ fn within(t: &Term, outer: u64, env: &SizeEnv) -> Built {
                 let n = &f.sizes()[0];
                 let count = n.eval(env).unwrap_or(u64::MAX).saturating_mul(outer);
                 let inner = within(&f.args()[0], count, env)?;
-                let strided = done
-                    .chain()
-                    .iter()
-                    .take_while(|f| f.is_view())
-                    .any(|f| *f.op() == Op::Transpose);
-                if count < ENOUGH || strided { rows(n, &inner)? } else { f.with_args(vec![inner])? }
+                if count < ENOUGH || strided(&done) {
+                    rows(n, &inner)?
+                } else {
+                    f.with_args(vec![inner])?
+                }
             }
             Op::Fork | Op::Bimap | Op::Fold | Op::While | Op::ToMem(_) => {
                 build::each_arg(&f, |a| within(a, outer, env))?
@@ -47,6 +46,19 @@ fn within(t: &Term, outer: u64, env: &SizeEnv) -> Built {
         done = build::compose(&f, &done)?;
     }
     Ok(done)
+}
+
+/// Whether what a term gives are columns, or has columns beside other elements.
+fn strided(t: &Term) -> bool {
+    for f in t.chain() {
+        match f.op() {
+            Op::Transpose => return true,
+            Op::Fork | Op::Bimap => return f.args().iter().any(strided),
+            _ if f.is_view() => {}
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Builds `map f` of `n` rows, cut after each factor of `f` that reduces. What other factors compute of the elements is computed

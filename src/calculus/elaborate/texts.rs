@@ -391,6 +391,10 @@ fn few_rows_are_reduced_apart() {
         apart_at(2000, mean).as_deref(),
         Some("map {Div(_, Cast(I32)(m))} . map (reduce {Add(_1, _2)} {0}) . transpose . A")
     );
+    let beside = "entry f [n] [m] (c: [n]f32) (A: [m][n]f32) : [n]f32 = \
+        map2 (\\x col -> x + reduce (+) 0 col) c (transpose A)";
+    let apart = apart_at(2000, beside).unwrap_or_default();
+    assert!(apart.contains("map (reduce {Add(_1, _2)} {0})"), "{apart}");
 }
 
 #[test]

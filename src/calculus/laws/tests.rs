@@ -54,6 +54,16 @@ fn operators_of_the_language_pass() {
     }
 }
 
+/// The elements are quotients that may be no number, with which every comparison is false.
+#[test]
+fn elements_that_are_no_numbers_say_nothing() {
+    passes(
+        "entry f [n] (xs: [n]f32) : (f32, i32) =
+           reduce (\\(x, i) (y, j) -> if x > y || (x == y && i < j) then (x, i) else (y, j)) (f32.lowest, n)
+             (zip (map (\\x -> x / abs x) xs) (iota n))",
+    );
+}
+
 #[test]
 fn operators_of_people_that_keep_their_laws_pass() {
     for (t, op, z) in [

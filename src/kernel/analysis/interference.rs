@@ -362,6 +362,7 @@ mod tests {
             locals: vec![],
             privates: ["own0", "own1", "own2"].map(array).to_vec(),
             streaming: false,
+            side_by_side: 1,
             body: vec![repeat(0, step)],
         };
         Interference::of(&k, &|b, _| b.clone())

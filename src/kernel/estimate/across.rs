@@ -90,7 +90,7 @@ fn resident(k: &KernelProfile, m: &CostModel) -> f64 {
     let undeclared = whole(w.undeclared_register_bytes);
     let registers = (real(k.register_bytes) + undeclared).min(most.max(undeclared));
     let fit = (whole(w.register_file_bytes) / registers / group).floor().max(1.0);
-    n.min(fit).min(f64::from(w.groups_per_compute_unit))
+    n.min(fit).min(f64::from(w.groups_per_compute_unit) * real(k.side_by_side.max(1)))
 }
 
 /// The memory levels that serve loads.
@@ -468,7 +468,8 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
     let loops = k.iterations * m.loop_ns() / looping.max(1.0);
     let arithmetic = (floats.ns + integers.ns + matrix.ns) / s.used + loops + exposed;
     let memory = read.ns + written.ns;
-    let starting = k.groups * x.work_group_overhead_ns + s.items * x.work_item_overhead_ns;
+    let started = k.groups / real(k.side_by_side.max(1));
+    let starting = started * x.work_group_overhead_ns + s.items * x.work_item_overhead_ns;
     let barriers = k.barriers * s.items * x.barrier_item_ns;
     // While one group waits for a block, the other groups of its unit go on.
     let company = (k.groups / s.units).min(s.per_unit).max(1.0);

@@ -42,6 +42,7 @@ pub fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
             name: k.name.clone(),
             groups,
             group_size,
+            side_by_side: k.side_by_side,
             shares: Some(shares(k)),
             local_bytes: k.local_bytes(),
             register_bytes: register_bytes(&k.body),

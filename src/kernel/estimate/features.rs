@@ -206,6 +206,8 @@ pub struct KernelProfile {
     pub groups: f64,
     /// Number of work-items in a group.
     pub group_size: usize,
+    /// Groups that start as one; at least 1 counts.
+    pub side_by_side: usize,
     /// What a team shares out of it; `None` if no team ever runs it.
     pub shares: Option<Shares>,
     /// Number of barriers that each work-item passes.
@@ -261,6 +263,7 @@ impl KernelProfile {
             name: _,
             groups,
             group_size,
+            side_by_side,
             shares: _,
             barriers,
             local_bytes,
@@ -281,7 +284,8 @@ impl KernelProfile {
         for x in [groups, barriers, stalls, atomics, iterations, iterations_along, waiting] {
             x.to_bits().hash(&mut h);
         }
-        (path.map(f64::to_bits), group_size, local_bytes, register_bytes).hash(&mut h);
+        (path.map(f64::to_bits), group_size, side_by_side, local_bytes, register_bytes)
+            .hash(&mut h);
         (pressure.len(), accesses.len(), streaks.len(), ops.len()).hash(&mut h);
         pressure.iter().for_each(|(live, times)| (live, times.to_bits()).hash(&mut h));
         let mut buffers = IndexSet::new();

@@ -223,6 +223,7 @@ mod tests {
             locals: vec![],
             privates: vec![],
             streaming: false,
+            side_by_side: 1,
             body,
         };
         of(&kernel, &BTreeMap::new(), &Trips::default())

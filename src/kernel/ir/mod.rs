@@ -273,6 +273,9 @@ pub struct Kernel {
     pub privates: Vec<MemArray>,
     /// Whether global stores bypass the caches, if the compiler supports that.
     pub streaming: bool,
+    /// Groups that one work-group of the device runs side by side, as the rows of its second dimension. Each has local arrays of
+    /// its own.
+    pub side_by_side: usize,
     /// The code.
     pub body: Block,
 }

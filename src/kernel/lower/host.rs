@@ -497,6 +497,7 @@ impl Lowerer {
             locals: kernel.locals,
             privates: kernel.privates,
             streaming: kernel.streaming,
+            side_by_side: 1,
             body,
         });
     }

@@ -180,6 +180,7 @@ mod tests {
             locals: vec![],
             privates: vec![],
             streaming: false,
+            side_by_side: 1,
             body: vec![stage(vec![branch.clone()]), stage(vec![store(1)]), stage(vec![store(2)])],
         };
         let mut fresh = Fresh::after(&k, &BTreeSet::new());

@@ -32,6 +32,7 @@ mod passed_on;
 mod proved_checks;
 mod rounds_ahead;
 mod shortened;
+mod side_by_side;
 mod sides;
 mod state_copies;
 mod stored_twice;
@@ -88,6 +89,7 @@ pub fn complete(k: &mut Kernel, device: &DeviceLimits, relaxed: bool, fresh: &mu
     barrier::insert(k, sub_groups);
     copy_propagation::registers(k);
     improve(k, device, relaxed, fresh);
+    side_by_side::place(k, device);
 }
 
 /// Runs the passes that take what kernels share into account, after each kernel is complete.

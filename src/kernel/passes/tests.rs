@@ -89,6 +89,7 @@ fn kernel(body: Block) -> Kernel {
         locals: vec![],
         privates: vec![],
         streaming: false,
+        side_by_side: 1,
         body,
     }
 }

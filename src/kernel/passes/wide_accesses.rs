@@ -39,11 +39,7 @@ fn vectors(base: &Base, places: &[i64], bytes: usize) -> Vec<(i64, usize)> {
     let (mem, scalar, index) = base;
     let most = (bytes / scalar.bytes().max(1)).min(16);
     let all: FxHashSet<i64> = places.iter().copied().collect();
-    if most < 2
-        || matches!(mem, Mem::Private(_))
-        || *scalar == ScalarType::Bool
-        || all.len() != places.len()
-    {
+    if most < 2 || matches!(mem, Mem::Private(_)) || all.len() != places.len() {
         return vec![];
     }
     let mut sorted = places.to_vec();

@@ -935,7 +935,12 @@ impl<'a> Checker<'a> {
                 (ScalarOp::Mul, [a, b]) => Ok(self.size_of(a)?.mul(&self.size_of(b)?)),
                 (ScalarOp::Div, [a, b]) => {
                     let (a, b) = (self.size_of(a)?, self.size_of(b)?);
-                    Ok(self.infer.sizes.quotient(&a, &b, node.span))
+                    // A quotient of numbers is the number that it is as a value.
+                    let number = |s: &Size| self.infer.sizes.resolve(s).as_constant();
+                    match number(&a).zip(number(&b)).and_then(|(a, b)| a.checked_div(b)) {
+                        Some(quotient) => Ok(Size::constant(quotient)),
+                        None => Ok(self.infer.sizes.quotient(&a, &b, node.span)),
+                    }
                 }
                 (ScalarOp::Rem, [a, b]) => Ok(self.size_of(a)?.rest(&self.size_of(b)?)),
                 (ScalarOp::Pow, [a, b]) => {

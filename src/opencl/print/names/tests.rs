@@ -42,6 +42,7 @@ fn text(body: Block) -> String {
         locals: vec![],
         privates: vec![],
         streaming: false,
+        side_by_side: 1,
         body: vec![Stmt::Loop { kind: LoopKind::Glb(0), var: var(0, 1000), lo, hi, body }],
     };
     let program = Program {
