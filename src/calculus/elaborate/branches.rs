@@ -7,8 +7,7 @@
 //! Only what cannot fail moves: where the branch is not taken, its indices and divisors may be wrong.
 
 use super::core::{Ex, Kind, Layout, Var};
-use super::elements::contains_reduction;
-use super::hoist;
+use super::hoist::{self, contains_reduction};
 use super::interchange::named;
 use super::ranges::Ranges;
 use crate::calculus::size::SizeEnv;

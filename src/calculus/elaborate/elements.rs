@@ -7,15 +7,16 @@
 //! - `a[i]` becomes the element of another array of the map, if `a` is the same for all `i`. Arrays of which the function
 //!   also reads other places that depend on `i` (stencils) keep their indices;
 //! - a row `a[g(i)]`, where `g(i)` depends on no other variable, becomes the element of `gather a (map g (iota n))`, and of a view,
-//!   `join (map (replicate r) a)` or `join (replicate m a)`, if `g(i)` is `i / r` or `i % r`;
+//!   `take n (drop c a)`, `join (map (replicate r) a)` or `join (replicate m a)`, if `g(i)` is `i + c`, `i / r` or `i % r`;
 //! - if the function of a map needs of each row only the element at one place, which is the same for all rows, the map goes
 //!   through this column instead.
 //!
 //! A product of matrices by index, `generate n (\i -> generate m (\j -> reduce (+) 0 (generate k (\p -> a[i][p] * b[p][j]))))`,
 //! becomes one of the rows of `a` and the columns of `b`.
 
+use super::contractions::affine;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
-use super::hoist;
+use super::hoist::{contains_reduction, reduces};
 use super::interchange::named;
 use super::ranges::Ranges;
 use super::unused::keep_used;
@@ -42,7 +43,7 @@ impl Elements<'_> {
     fn walk(&mut self, e: &mut Ex, reduced: bool, joined: bool) {
         self.ranges.enter(e);
         let beside = matches!(&e.kind, Kind::Map(_, f, _) if contains_reduction(&f.body));
-        let reduces = hoist::reduces(&e.kind);
+        let reduces = reduces(&e.kind);
         let reduced_inside = reduced || beside || reduces;
         let joined_inside = !reduces && (joined || matches!(e.kind, Kind::Prim(Prim::Join, ..)));
         let parts = e.parts_mut().into_iter();
@@ -139,7 +140,8 @@ impl Elements<'_> {
                 continue;
             }
             let counter = [(&f.params[k], &args[k])];
-            let repeated = self.repeated(i, &args[k], &array, &whole);
+            let view = self.moved(i, &args[k], &array, &whole);
+            let view = view.or_else(|| self.repeated(i, &args[k], &array, &whole));
             let Some(all) = Ex::map_of(whole, counter, self.fresh) else { continue };
             let Ty::Array(n, _) = &all.ty else { continue };
             let (ty, span) = (Ty::array(n, &element.ty), element.span);
@@ -147,9 +149,20 @@ impl Elements<'_> {
             let name = named(&element.ty, self.fresh);
             f.body.replace(&element, &name.value(span));
             f.params.push(name);
-            args.push(repeated.unwrap_or(Ex::new(gathered, ty, span)));
+            args.push(view.unwrap_or(Ex::new(gathered, ty, span)));
             done.push(element.kind);
         }
+    }
+
+    /// Returns the rows of an array at the places `at` for all numbers `i` of `counter`, if these are rows one after the other (`i + 4`):
+    /// a view. `None` if they are not, or if a place may be outside.
+    fn moved(&self, i: Var, counter: &Ex, array: &Ex, at: &Ex) -> Option<Ex> {
+        let n = counter.length()?;
+        let place = affine(at, &Vars::from([i]), self.env)?;
+        let from = u64::try_from(place.constant).ok()?;
+        let len = array.length()?.eval(self.env).ok()?;
+        let rest = len.checked_sub(from).filter(|_| place.coefficient(i) == 1)?;
+        self.first(n, array.clone().drop(&Size::constant(rest))?)
     }
 
     /// Returns the rows of an array at the places `at` for all numbers `i` of `counter`, if they are its first rows, each several times
@@ -266,11 +279,6 @@ fn without_unused_places(e: &mut Ex) {
     if let Kind::Let(_, _, body) = &mut e.kind {
         without_unused_places(body);
     }
-}
-
-/// Whether an expression contains a reduction.
-pub(super) fn contains_reduction(e: &Ex) -> bool {
-    hoist::reduces(&e.kind) || e.parts().iter().any(|(_, part)| contains_reduction(part))
 }
 
 /// Returns the variables bound by a function, in its body too.

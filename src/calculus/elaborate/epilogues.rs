@@ -10,8 +10,8 @@
 //! channel of a convolution is then part of the function of one nest of maps.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
-use super::elements::contains_reduction;
 use super::fission::{in_branch, only_computes};
+use super::hoist::contains_reduction;
 use super::outward;
 use crate::lang::typed::Prim;
 

@@ -147,6 +147,11 @@ fn has_array(e: &Ex) -> bool {
     e.ty.has_array() || e.parts().iter().any(|(_, part)| has_array(part))
 }
 
+/// Whether an expression contains a reduction.
+pub(super) fn contains_reduction(e: &Ex) -> bool {
+    reduces(&e.kind) || e.parts().iter().any(|(_, part)| contains_reduction(part))
+}
+
 /// Whether an expression of this kind is a reduction or a scan.
 pub(super) fn reduces(kind: &Kind) -> bool {
     matches!(

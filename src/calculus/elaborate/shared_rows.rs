@@ -8,7 +8,7 @@
 //! element is a matrix itself, the product has rows enough, and the map stays.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
-use super::elements::contains_reduction;
+use super::hoist::contains_reduction;
 use crate::calculus::size::Size;
 use crate::calculus::ty::Ty;
 use crate::lang::typed::Prim;

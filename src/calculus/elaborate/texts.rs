@@ -1267,3 +1267,13 @@ fn maps_over_intervals_compute_the_numbers() {
     let both = "let ks = 2..<n + 2 in map (\\j -> map (\\k -> f32.i32 (100 * j + k)) ks) ks";
     assert!(!term(&format!("entry places [n] : [n][n]f32 = {both}")).contains("map {Add"));
 }
+
+#[test]
+fn columns_one_after_the_other_are_a_view() {
+    // Sums of columns 3 to 7.
+    let t = term(
+        "entry sums [n] (A: [n][n]f32) : [5]f32 = \
+         generate 5 (\\j -> sum (map (\\x -> x * x) (transpose A)[j + 3]))",
+    );
+    assert!(!t.contains("gather") && t.contains("drop"), "{t}");
+}

@@ -5,7 +5,7 @@
 
 use super::super::again::loops;
 use super::super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
-use super::super::elements::contains_reduction;
+use super::super::hoist::contains_reduction;
 use super::super::interchange::named;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;

@@ -1,7 +1,7 @@
 //! Nests whose elements go through arrays of contractions, such as the maximum or the softmax over all channels of a convolution.
 
 use super::super::core::{Ex, Kind, Layout};
-use super::super::elements::contains_reduction;
+use super::super::hoist::contains_reduction;
 use super::super::unused::keep_used;
 use super::{Around, Contractions};
 use crate::calculus::ty::Ty;

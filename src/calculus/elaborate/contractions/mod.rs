@@ -28,9 +28,9 @@ mod tests;
 
 use super::approx::Approx;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
-use super::elements::contains_reduction;
 use super::epilogues;
 use super::fission::{TALL, in_branch};
+use super::hoist::contains_reduction;
 use super::interchange::named;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
