@@ -98,7 +98,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Uses small whole numbers as inputs: sums of a million of them are exact in any order.
+    /// Uses small whole numbers and random flags as inputs: sums of a million of them are exact in any order.
     pub fn new(program: &Program, sizes: &Sizes) -> Case {
         let mut inputs = Inputs::default();
         let mut values = vec![];
@@ -106,12 +106,17 @@ impl Case {
             let shape = interp::shape(&p.ty, sizes).expect("a shape");
             let mut parts = vec![];
             for (k, (ty, dims)) in shape.components().into_iter().enumerate() {
-                assert_eq!(ty, ScalarType::F32, "other data are not made here");
                 let (len, stream) = (dims.iter().product(), (i * 8 + k) as u64);
                 let normal = generate(&Generator::Normal, ty, len, 7, stream).expect("generated");
-                let normal = normal.to_vec::<f32>().expect("floats");
-                let whole: Vec<f32> = normal.into_iter().map(|x| (3.0 * x).round()).collect();
-                let array = HostArray::from_slice(&whole);
+                let array = match ty {
+                    ScalarType::F32 => {
+                        let normal = normal.to_vec::<f32>().expect("floats");
+                        let whole = normal.into_iter().map(|x| (3.0 * x).round());
+                        HostArray::from_slice(&whole.collect::<Vec<f32>>())
+                    }
+                    ScalarType::Bool => normal,
+                    _ => panic!("other data are not made here"),
+                };
                 parts.push(array.bytes().to_vec());
                 inputs.insert(p.name.clone(), k, array);
             }

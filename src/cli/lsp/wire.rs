@@ -58,9 +58,11 @@ pub fn receive(input: &mut impl BufRead) -> io::Result<Option<Received>> {
         Err(e) => return Ok(Some(broken(&Value::Null, ErrorCode::ParseError, &e.to_string()))),
     };
     let id = value.get("id").cloned().unwrap_or_default();
+    // Another number would be taken for none.
+    let names = id.is_null() || id.is_string() || id.is_i64();
     Ok(Some(match serde_json::from_value(value) {
-        Ok(message) => Received::Message(message),
-        Err(_) => broken(&id, ErrorCode::InvalidRequest, "this is no message of the protocol"),
+        Ok(message) if names => Received::Message(message),
+        _ => broken(&id, ErrorCode::InvalidRequest, "this is no message of the protocol"),
     }))
 }
 

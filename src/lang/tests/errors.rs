@@ -110,7 +110,7 @@ const WRONG: &[(&str, &str)] = &[
     ("size_cut", "entry f [n] (xs: [n]f32) = let (k, ys) = filter (> 0) xs in take k ys"),
     ("type_power", "entry f (x: f32) (y: f32) = ((x - y)^2, (2.5^x))"),
     ("type_integer_times_float", "entry f (r: u8) = (0.299 * r, r * 0.299)"),
-    ("divide_half", "entry f (xs: [7]f32) = let m = length xs / 2 in (xs[m], take m xs)"),
+    ("divide_half", "entry f (xs: [7]f32) = split (length xs / 3) xs"),
     ("size_dynamic", "entry f [n] (k: i32) (xs: [n]f32) = split k xs"),
     (
         "size_of_use",

@@ -865,7 +865,7 @@ fn scattered_buffers_of_kernels_that_read_them_have_no_restrict() {
     let inputs = [("xs", "[4]f32"), ("is", "[9]i32"), ("ys", "[9]f32")];
     let scattered = "scatter . fork xs (fork is ys)";
     let of = |text: &str| plan(&together::of(text, &inputs)).source;
-    let read = of(&format!("reduceSeq (+) 0 . mapSeq (\\x -> x * 2.0) . {scattered}"));
+    let read = of(&format!("reduceSeq (+) 0.0 . mapSeq (\\x -> x * 2.0) . {scattered}"));
     assert!(read.contains("global float* temp"), "{read}");
     let stored = of(scattered);
     assert!(stored.contains("global float* restrict out"), "{stored}");
