@@ -862,13 +862,13 @@ fn only_stored_buffers_of_kernels_that_read_them_have_restrict() {
 /// A buffer that a kernel scatters to and reads has no `restrict`: PoCL's compiler would read before it scatters.
 #[test]
 fn scattered_buffers_of_kernels_that_read_them_have_no_restrict() {
-    let inputs = [("xs", "[4]f32"), ("is", "[9]i32"), ("ys", "[9]f32")];
-    let scattered = "scatter . fork xs (fork is ys)";
-    let of = |text: &str| plan(&together::of(text, &inputs)).source;
-    let read = of(&format!("reduceSeq (+) 0.0 . mapSeq (\\x -> x * 2.0) . {scattered}"));
-    assert!(read.contains("global float* temp"), "{read}");
-    let stored = of(scattered);
-    assert!(stored.contains("global float* restrict out"), "{stored}");
+    let inputs = [("xs", "[3][65536]f32"), ("is", "[3][9]i32"), ("ys", "[3][9]f32")];
+    let sum = "mapGlb 0 (reduceSeq (+) 0.0 . mapSeq (\\x -> x * 2.0) . scatter)";
+    let term = together::of(&format!("{sum} . zip . fork xs (zip . fork is ys)"), &inputs);
+    let text = plan(&term).source;
+    for param in ["global float* temp0", "global float* restrict temp1"] {
+        assert!(text.contains(param), "{text}");
+    }
 }
 
 /// What one work-item computes of the result of a work-group continues its kernel. Several groups end first.
