@@ -4,6 +4,7 @@ use super::Bench;
 use super::compute::{GAIN, listed};
 use super::lab::{Answer, Reading, Trial};
 use super::levels::{Plateau, held, plateaus};
+use super::record::Record;
 use crate::device::cost_model::Cache;
 use crate::diag::Result;
 use crate::opencl::probe::memory::{self as probe, Floats, Parts, Traffic};
@@ -325,11 +326,7 @@ fn levels(b: &mut Bench) -> Result<()> {
         }
     }
     if found.is_empty() {
-        for (k, cache) in b.model.memory.cache.iter().enumerate() {
-            let why = "the bandwidth is the same for all working sets";
-            let key = format!("memory.cache.{k}.gb_per_s");
-            b.record.kept(&key, "GB/s", cache.gb_per_s, why);
-        }
+        kept_caches(&mut b.record, &b.model.memory.cache);
         return Ok(());
     }
     let width = b.width();
@@ -351,6 +348,15 @@ fn levels(b: &mut Bench) -> Result<()> {
     let caches: Vec<Plateau> = found.into_iter().map(|(level, _)| level).collect();
     let fleet = b.fleet(if b.across() { 1024 } else { 1 });
     stores(b, &caches, fleet)
+}
+
+/// Records caches that no curve shows.
+fn kept_caches(record: &mut Record, caches: &[Cache]) {
+    let why = "the bandwidth is the same for all working sets";
+    for (k, cache) in caches.iter().enumerate() {
+        record.kept(&format!("memory.cache.{k}.gb_per_s"), "GB/s", cache.gb_per_s, why);
+        record.kept(&format!("memory.cache.{k}.bytes"), "bytes", cache.bytes as f64, why);
+    }
 }
 
 /// Measures stores and copies in each cache.
@@ -465,11 +471,13 @@ fn waiting(b: &mut Bench) -> Result<()> {
     let units = b.units() as u64;
     let mut before = 0;
     for (k, cache) in b.model.memory.cache.iter_mut().enumerate() {
+        let key = format!("memory.cache.{k}.latency_ns");
         let inside = |n: &&(usize, Reading)| n.0 as u64 > before && n.0 as u64 <= cache.bytes;
         if let Some((bytes, r)) = seen.iter().find(inside) {
             let how = format!("the same through {} KiB", bytes >> 10);
-            let key = format!("memory.cache.{k}.latency_ns");
             cache.latency_ns = Some(b.record.measured(key, unit, r.ns, r.spread, how));
+        } else if let Some(ns) = cache.latency_ns {
+            b.record.kept(&key, unit, ns, "no ring of addresses is in this cache alone");
         }
         before = cache.bytes * 3 / 2 / units;
     }
@@ -567,6 +575,16 @@ mod tests {
         assert_eq!(of(&[1.0, 2.0, 4.0, 8.0, 16.0, 16.2]), 16);
         assert_eq!(of(&[1.0, 1.1, 1.0, 0.9, 1.0, 1.1]), 1);
         assert_eq!(of(&[]), 1);
+    }
+
+    #[test]
+    fn all_numbers_of_a_cache_that_is_kept_are_recorded() {
+        let mut record = Record::default();
+        let cache = Cache { bytes: 1 << 16, gb_per_s: 90.0, latency_ns: Some(2.0) };
+        kept_caches(&mut record, &[cache]);
+        let kept = record.quantities.iter().map(|q| (q.key.as_str(), q.value));
+        let all = [("memory.cache.0.gb_per_s", 90.0), ("memory.cache.0.bytes", 65536.0)];
+        assert_eq!(kept.collect::<Vec<_>>(), all);
     }
 
     #[test]
