@@ -330,7 +330,7 @@ mod tests {
     use super::*;
     use crate::kernel::ir::MemArray;
     use crate::kernel::ir::index::Var;
-    use crate::kernel::ir::testing::FLOAT;
+    use crate::kernel::ir::testing::{FLOAT, kernel};
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType::F32;
 
@@ -354,17 +354,8 @@ mod tests {
     /// Returns the interference in a loop whose steps go through arrays of 8 elements.
     fn of(step: Block) -> Interference {
         let array = |name: &str| MemArray { name: name.into(), scalar: F32, len: 8 };
-        let k = Kernel {
-            name: String::new(),
-            global: [1; 3],
-            group: [1; 3],
-            warp: 0,
-            locals: vec![],
-            privates: ["own0", "own1", "own2"].map(array).to_vec(),
-            streaming: false,
-            side_by_side: 1,
-            body: vec![repeat(0, step)],
-        };
+        let privates = ["own0", "own1", "own2"].map(array).to_vec();
+        let k = Kernel { privates, ..kernel(vec![repeat(0, step)]) };
         Interference::of(&k, &|b, _| b.clone())
     }
 

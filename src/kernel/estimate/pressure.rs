@@ -204,6 +204,7 @@ mod tests {
     use super::*;
     use crate::calculus::scalar::Lit;
     use crate::kernel::ir::index::{Index, Var};
+    use crate::kernel::ir::testing::kernel;
     use crate::kernel::ir::{ElemTy, Reg};
     use crate::lang::typed::ScalarOp;
     use crate::lang::types::ScalarType;
@@ -215,18 +216,7 @@ mod tests {
     }
 
     fn pressure(body: Block) -> Vec<(usize, f64)> {
-        let kernel = Kernel {
-            name: "k".to_owned(),
-            global: [1, 1, 1],
-            group: [1, 1, 1],
-            warp: 0,
-            locals: vec![],
-            privates: vec![],
-            streaming: false,
-            side_by_side: 1,
-            body,
-        };
-        of(&kernel, &BTreeMap::new(), &Trips::default())
+        of(&kernel(body), &BTreeMap::new(), &Trips::default())
     }
 
     fn sum(a: u32, b: u32) -> Expr {

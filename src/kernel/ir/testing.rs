@@ -1,7 +1,7 @@
-//! Registers and indices for tests.
+//! Kernels, registers and indices for tests.
 
 use super::index::{Index, Var};
-use super::{ElemTy, Expr, Reg};
+use super::{Block, ElemTy, Expr, Kernel, Reg};
 use crate::lang::types::ScalarType::F32;
 use proptest::prelude::*;
 
@@ -15,6 +15,21 @@ pub fn reg(id: u32) -> Reg {
 /// The value of the register.
 pub fn get(id: u32) -> Expr {
     Expr::Reg(reg(id))
+}
+
+/// A kernel of one work-item without arrays of its own.
+pub fn kernel(body: Block) -> Kernel {
+    Kernel {
+        name: "test".into(),
+        global: [1; 3],
+        group: [1; 3],
+        warp: 0,
+        locals: vec![],
+        privates: vec![],
+        streaming: false,
+        side_by_side: 1,
+        body,
+    }
 }
 
 /// A variable with values from 0 to `n - 1`.

@@ -154,6 +154,7 @@ mod tests {
     use super::*;
     use crate::kernel::ir::ElemTy;
     use crate::kernel::ir::index::Var;
+    use crate::kernel::ir::testing::kernel;
     use crate::lang::types::ScalarType;
     use std::collections::BTreeSet;
 
@@ -172,17 +173,8 @@ mod tests {
         };
         let flag = Expr::Reg(Reg { id: 9, name: "c".into(), ty: ElemTy::scalar(ScalarType::Bool) });
         let branch = Stmt::Branch(flag, vec![store(0)], vec![store(0)]);
-        let mut k = Kernel {
-            name: String::new(),
-            global: [32, 1, 1],
-            group: [32, 1, 1],
-            warp: 0,
-            locals: vec![],
-            privates: vec![],
-            streaming: false,
-            side_by_side: 1,
-            body: vec![stage(vec![branch.clone()]), stage(vec![store(1)]), stage(vec![store(2)])],
-        };
+        let body = vec![stage(vec![branch.clone()]), stage(vec![store(1)]), stage(vec![store(2)])];
+        let mut k = Kernel { global: [32, 1, 1], group: [32, 1, 1], ..kernel(body) };
         let mut fresh = Fresh::after(&k, &BTreeSet::new());
         across_stages(&mut k, &mut fresh);
         // The first stage is as it was; the second one keeps the value for the third.

@@ -5,6 +5,7 @@
 //! of its second dimension ([`Kernel::side_by_side`]). Each has local arrays of its own. The code stays what it is: the printer
 //! gives each row its number as that of its group. Barriers then wait for all rows, so all rows must reach the same ones.
 
+use crate::kernel::ir::walk::Effects;
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Stmt};
 use crate::kernel::options::DeviceLimits;
 
@@ -59,24 +60,15 @@ fn alike(b: &Block, groups: usize) -> bool {
     let all = |n: i64| usize::try_from(n).is_ok_and(|n| n >= groups);
     b.iter().all(|s| match s {
         Stmt::Loop { kind: LoopKind::Wrg(0), hi, body, .. } => {
-            (!waits(body) || hi.as_constant().is_some_and(all)) && alike(body, groups)
+            (!Effects::of(body).meets || hi.as_constant().is_some_and(all)) && alike(body, groups)
         }
         Stmt::Loop { kind: LoopKind::Seq, lo, hi, body, .. } => {
             let counted = lo.as_constant().is_some() && hi.as_constant().is_some();
-            (!waits(body) || counted) && alike(body, groups)
+            (!Effects::of(body).meets || counted) && alike(body, groups)
         }
-        Stmt::Loop { kind: LoopKind::Wrg(_), body, .. } => !waits(body),
-        s => matches!(s, Stmt::Barrier { .. }) || !s.blocks().into_iter().any(waits),
+        Stmt::Loop { kind: LoopKind::Wrg(_), body, .. } => !Effects::of(body).meets,
+        s => s.blocks().into_iter().all(|b| !Effects::of(b).meets),
     })
-}
-
-/// Whether a block has barriers.
-fn waits(b: &Block) -> bool {
-    let mut found = false;
-    for s in b {
-        s.visit(&mut |s| found |= matches!(s, Stmt::Barrier { .. }));
-    }
-    found
 }
 
 #[cfg(test)]
@@ -84,33 +76,15 @@ mod tests {
     use super::*;
     use crate::calculus::scalar::Lit;
     use crate::kernel::ir::index::{Index, Var};
+    use crate::kernel::ir::testing::kernel;
     use crate::kernel::ir::{Mem, Scope};
     use crate::lang::types::ScalarType;
 
-    fn device() -> DeviceLimits {
-        DeviceLimits {
-            max_work_group_size: 1024,
-            max_item_sizes: [1024, 1024, 64],
-            local_mem_bytes: 48 << 10,
-            sub_group: 32,
-            access_bytes: 16,
-            ..DeviceLimits::default()
-        }
-    }
-
     fn rows(groups: usize, items: usize, body: Block) -> usize {
-        let mut k = Kernel {
-            name: "test".into(),
-            global: [groups * items, 1, 1],
-            group: [items, 1, 1],
-            warp: 0,
-            locals: vec![],
-            privates: vec![],
-            streaming: false,
-            side_by_side: 1,
-            body,
-        };
-        place(&mut k, &device());
+        let (global, group) = ([groups * items, 1, 1], [items, 1, 1]);
+        let mut k = Kernel { global, group, ..kernel(body) };
+        let gpu = DeviceLimits { sub_group: 32, access_bytes: 16, ..DeviceLimits::default() };
+        place(&mut k, &gpu);
         k.side_by_side
     }
 

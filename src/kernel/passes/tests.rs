@@ -4,8 +4,9 @@
 use crate::calculus::scalar::Lit;
 use crate::kernel::ir::facts::Guard;
 use crate::kernel::ir::index::{Atom, Index, Var};
+use crate::kernel::ir::testing::kernel;
 use crate::kernel::ir::walk::{Effects, Fresh};
-use crate::kernel::ir::{Block, ElemTy, Expr, Kernel, LoopKind, Mem, Reg, Scope, Stmt};
+use crate::kernel::ir::{Block, ElemTy, Expr, LoopKind, Mem, Reg, Scope, Stmt};
 use crate::kernel::options::DeviceLimits;
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType::{Bool, I32};
@@ -78,20 +79,6 @@ fn repeat(id: u32, hi: &Index, body: Block) -> Stmt {
 
 fn four() -> Index {
     Index::from(4)
-}
-
-fn kernel(body: Block) -> Kernel {
-    Kernel {
-        name: "test".into(),
-        global: [1; 3],
-        group: [1; 3],
-        warp: 0,
-        locals: vec![],
-        privates: vec![],
-        streaming: false,
-        side_by_side: 1,
-        body,
-    }
 }
 
 fn improved(body: Block) -> Block {

@@ -3,6 +3,7 @@
 use super::super::print;
 use crate::kernel::facts::Guard;
 use crate::kernel::index::{Index, Var};
+use crate::kernel::ir::testing::kernel;
 use crate::kernel::ir::{
     Block, Buffer, BufferRole, Control, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program,
     Stmt,
@@ -34,17 +35,8 @@ fn text(body: Block) -> String {
         role,
     };
     let (lo, hi) = (Index::from(0), Index::from(1000));
-    let kernel = Kernel {
-        name: "test".into(),
-        global: [1000, 1, 1],
-        group: [1; 3],
-        warp: 0,
-        locals: vec![],
-        privates: vec![],
-        streaming: false,
-        side_by_side: 1,
-        body: vec![Stmt::Loop { kind: LoopKind::Glb(0), var: var(0, 1000), lo, hi, body }],
-    };
+    let spread = Stmt::Loop { kind: LoopKind::Glb(0), var: var(0, 1000), lo, hi, body };
+    let kernel = Kernel { global: [1000, 1, 1], ..kernel(vec![spread]) };
     let program = Program {
         buffers: vec![
             buffer("x", BufferRole::Input("x".into(), 0)),
