@@ -72,9 +72,11 @@ impl Intervals<'_> {
                     return None;
                 };
                 let is_iota = matches!(places.kind, Kind::Prim(Prim::Iota, ..));
-                let (place, element, places) = (*place, (*f.body).clone(), places.clone());
-                let found = is_iota && operations(&element).is_some_and(|n| n <= FEW);
-                found.then_some(Interval { place, element, places })
+                if !is_iota || operations(&f.body).is_none_or(|n| n > FEW) {
+                    return None;
+                }
+                let (element, places) = ((*f.body).clone(), places.clone());
+                Some(Interval { place: *place, element, places })
             }
             _ => None,
         }
