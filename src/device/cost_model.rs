@@ -276,6 +276,9 @@ pub struct Execution {
     /// work-groups cannot wait for each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meeting_us: Option<f64>,
+    /// Whether the device has NVIDIA's copies to local memory that go on beside other instructions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copies_ahead: bool,
 }
 
 /// How a compute unit runs warps, on devices where neighbouring work-items run together. The defaults are what the

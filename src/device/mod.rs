@@ -53,6 +53,9 @@ pub struct Capabilities {
     /// The same of `i8` numbers, with sums in `i32`.
     #[serde(default)]
     pub products_i8: bool,
+    /// NVIDIA's `cp.async` in inline PTX: copies from global to local memory that go on beside other instructions.
+    #[serde(default)]
+    pub copies_ahead: bool,
     /// Work-groups of which each compute unit holds one go on while they wait for each other, and a fence of NVIDIA's inline PTX
     /// orders what they store.
     #[serde(default)]

@@ -227,9 +227,9 @@ impl Tiles {
                     .then(|| rows_score(groups, items, r, depth, target))
                     .ok_or(Reason::LocalMemory);
             }
-            // With loading ahead, the next block is in registers on its way to local memory, which holds two
-            // blocks.
-            let loaded = match (self.ahead, self.outer.len()) {
+            // With loading ahead, the next block is on its way to local memory, which holds two blocks. Most devices need registers for
+            // that.
+            let loaded = match (self.ahead && !target.copies_ahead, self.outer.len()) {
                 (false, _) => 0.0,
                 (true, 1) => depth / items,
                 (true, _) => depth * (rows + columns) / items,

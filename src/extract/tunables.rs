@@ -52,6 +52,8 @@ pub struct Target {
     pub(super) search: Search,
     /// Whether stores past the caches are worth a try.
     pub(super) streams: bool,
+    /// Whether blocks are copied to local memory without registers in between.
+    pub(super) copies_ahead: bool,
     units: u64,
     local: f64,
     widths: Vec<u64>,
@@ -83,6 +85,7 @@ impl Target {
             warps: model.warps(),
             search,
             streams: model.may_stream(),
+            copies_ahead: device.capabilities.copies_ahead,
             units,
             local: device.local_bytes_of_arrays() as f64,
             widths: [2, 4, 8, 16].into_iter().filter(|w| *w <= useful && (gpu || *w > 2)).collect(),

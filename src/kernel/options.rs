@@ -33,6 +33,9 @@ pub struct DeviceLimits {
     /// Whether there is arithmetic of half precision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub halves: bool,
+    /// Whether blocks of global memory can be copied to local memory without registers in between, while a group goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copies_ahead: bool,
     /// Number of work-groups, of any size, that are resident at once and go on while they wait for each other; 0 if the device does
     /// not promise that of several.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -69,6 +72,7 @@ impl DeviceLimits {
             // of a vector is not free.
             access_bytes: if device.kind == DeviceKind::Gpu { 16 } else { 0 },
             halves: device.fp16,
+            copies_ahead: device.capabilities.copies_ahead,
             resident_groups: match device.capabilities.resident_groups {
                 true => device.compute_units as usize,
                 false => 0,
@@ -90,6 +94,7 @@ impl Default for DeviceLimits {
             access_bytes: 0,
             atomics_64: false,
             halves: false,
+            copies_ahead: false,
             resident_groups: 0,
         }
     }

@@ -6,6 +6,7 @@
 mod atomics;
 mod checks;
 mod control;
+pub mod copies;
 mod expr;
 mod halves;
 mod names;
@@ -39,6 +40,8 @@ struct Needed {
     products: RefCell<BTreeSet<Products>>,
     /// Whether matrices are loaded for them.
     matrices: Cell<bool>,
+    /// Whether copies arrive late.
+    copies: Cell<bool>,
     /// Conversions from and to numbers that are kept as their bits.
     halves: RefCell<BTreeSet<[ElemTy; 2]>>,
 }
@@ -89,6 +92,9 @@ pub fn print(program: &Program) -> HostPlan {
         source.push_str(&order_key(t, program.halves));
     }
     source.push_str(&atomics::functions(program));
+    if needed.copies.get() {
+        source.push_str(copies::DEFINITIONS);
+    }
     if needed.matrices.get() {
         products::MATRICES.iter().for_each(|f| source.push_str(f));
     }
@@ -200,6 +206,8 @@ struct Printer<'a> {
     wide: bool,
     /// Registers that are assigned after their declaration.
     changed: BTreeSet<u32>,
+    /// Buffers that the kernel stores to.
+    written: BTreeSet<usize>,
     /// Variables that the printed text mentions.
     used: RefCell<BTreeSet<u32>>,
     buffers: RefCell<BTreeSet<usize>>,
@@ -493,6 +501,7 @@ impl<'a> Printer<'a> {
             kernel,
             wide: is_wide(program, kernel),
             changed: uses.changed.clone(),
+            written: uses.written.clone(),
             used: RefCell::default(),
             buffers: RefCell::default(),
             scalars: RefCell::default(),
@@ -732,11 +741,16 @@ impl Printer<'_> {
                     (Some(c), Mem::Global(_) | Mem::Local(_)) => format!("{pad}if ({c}) "),
                     _ => pad,
                 };
+                let place = self.place(*m, t, i, false);
+                if let Some(copy) = place.as_ref().and_then(|to| self.copy_ahead(*m, to, e)) {
+                    let _ = writeln!(out, "{pad}{copy}");
+                    return;
+                }
                 let mut v = self.expr(e).0;
                 if t.scalar == ScalarType::Bool && t.width > 1 {
                     v = format!("convert_uchar{}(({v}) & 1)", t.width);
                 }
-                let _ = match self.place(*m, t, i, false) {
+                let _ = match place {
                     // Non-temporal stores only pay off for whole vectors, which fill cache lines of their own.
                     Some(p)
                         if self.kernel.streaming && t.width > 1 && matches!(m, Mem::Global(_)) =>
@@ -822,6 +836,10 @@ impl Printer<'_> {
                     (_, true) => "CLK_GLOBAL_MEM_FENCE",
                     _ => "CLK_LOCAL_MEM_FENCE",
                 };
+                if self.kernel.locals.iter().any(|a| a.ahead) {
+                    self.needed.copies.set(true);
+                    let _ = writeln!(out, "{pad}{}", copies::ARRIVE);
+                }
                 let _ = writeln!(out, "{pad}{barrier}({flags});");
             }
         }

@@ -387,6 +387,7 @@ fn offline(model: Option<&CostModel>) -> DeviceInfo {
             products_f16: has(Products::F16),
             products_bf16: has(Products::BF16),
             products_i8: has(Products::I8),
+            copies_ahead: model.is_some_and(|m| m.execution.copies_ahead),
             resident_groups: model.is_some_and(|m| m.execution.meeting_us.is_some()),
             ..Capabilities::default()
         },

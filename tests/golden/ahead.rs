@@ -1,12 +1,15 @@
 //! Double buffering: tiled products whose blocks are loaded ahead (`toLocalAhead`), at sizes that tiles divide and
 //! at others, with no, one and several blocks.
 
-use crate::check::{Kernels, array, cpu, kernels};
+use crate::check::{Kernels, array, cpu, kernels, kernels_for};
 use crate::races::{changed, is_missed};
 use patsat::device::cost_model::CostModel;
 use patsat::kernel::estimate;
 use patsat::kernel::ir::{LoopKind, Stmt};
+use patsat::kernel::options::DeviceLimits;
 use patsat::kernel::profile::profile;
+use patsat::opencl::plan::HostPlan;
+use patsat::opencl::print::copies;
 
 const STEP: &str = r"(\(c, (i, (a, b))) -> if i then c + a * b else c)";
 
@@ -26,8 +29,29 @@ fn round(n: u64, t: u64) -> u64 {
     n.next_multiple_of(t)
 }
 
+/// A GPU.
+fn gpu() -> DeviceLimits {
+    DeviceLimits { access_bytes: 16, ..DeviceLimits::default() }
+}
+
+/// A GPU that copies blocks to local memory while a group does something else.
+fn copying_gpu() -> DeviceLimits {
+    DeviceLimits { copies_ahead: true, ..gpu() }
+}
+
 /// `A*B`, or `A*B^T`, in which both matrices are read along their rows.
-fn product([n, m, k]: [u64; 3], staging: &str, warps: bool, rows: bool) -> Kernels {
+fn product(sizes: [u64; 3], staging: &str, warps: bool, rows: bool) -> Kernels {
+    product_for(gpu(), sizes, staging, warps, rows)
+}
+
+/// As [`product`], for a device.
+fn product_for(
+    device: DeviceLimits,
+    [n, m, k]: [u64; 3],
+    staging: &str,
+    warps: bool,
+    rows: bool,
+) -> Kernels {
     let (t, share) = if warps { (64, "spreadWarps 8 8 4 4") } else { (32, "spread 4 4 2 2") };
     let (r, q, kr) = (round(n, t), round(m, t), round(k, 8));
     let (b, dims, parameter) =
@@ -46,7 +70,25 @@ fn product([n, m, k]: [u64; 3], staging: &str, warps: bool, rows: bool) -> Kerne
          (toPrivate ({share} (mapLcl 0 ({item})))) 0.0 id))) . fork A ({b})"
     );
     let inputs = [("A", array(&[n, k])), ("B", array(&dims))];
-    kernels(&program, &[("n", n), ("m", m), ("k", k)], &inputs, &term)
+    kernels_for(device, &program, &[("n", n), ("m", m), ("k", k)], &inputs, &term)
+}
+
+/// The same with functions in OpenCL C in place of the instructions for copies.
+fn with_plain_copies(k: Kernels) -> Kernels {
+    let of = |bytes, c: &str| {
+        format!(
+            "void copy_ahead_{bytes}(local void *to, global const void *from, int some) {{\n    \
+             *(local {c}*)to = some ? *(global const {c}*)from : ({c})(0);\n}}\n"
+        )
+    };
+    let mut functions = [(4, "uint"), (8, "uint2"), (16, "uint4")].map(|(n, c)| of(n, c)).concat();
+    functions.push_str("void copies_arrive(void) {}\n");
+    assert!(k.plan.source.contains(copies::DEFINITIONS), "{}", k.plan.source);
+    let plan = HostPlan {
+        source: k.plan.source.replace(copies::DEFINITIONS, &functions),
+        ..(*k.plan).clone()
+    };
+    Kernels { plan: plan.into(), ..k }
 }
 
 /// A kernel in which every element is combined with the same partners.
@@ -80,6 +122,38 @@ fn products_loaded_ahead_run() {
 #[test]
 fn oclgrind_finds_nothing_where_blocks_are_loaded_ahead() {
     all().for_each(|k| k.grind());
+}
+
+/// Blocks are copied by `cp.async`, with zeros past the end.
+#[test]
+fn blocks_are_copied_while_a_group_goes_on() {
+    let rt = cpu();
+    for (warps, rows) in [(false, false), (true, false), (false, true)] {
+        for sizes in [[64, 64, 64], [40, 24, 36], [33, 31, 5], [32, 64, 16], [5, 3, 1]] {
+            let copied = product_for(copying_gpu(), sizes, "toLocalAhead", warps, rows);
+            if copied.plan.source.contains("copy_ahead_") {
+                with_plain_copies(copied).run(&rt);
+            } else {
+                copied.run(&rt);
+            }
+        }
+    }
+    let copied = product_for(copying_gpu(), [64, 64, 64], "toLocalAhead", false, false);
+    let source = &copied.plan.source;
+    assert_eq!(in_loop(&copied), [1]);
+    let [copies, arrivals] =
+        ["copy_ahead_16(&", "copies_arrive();"].map(|s| source.matches(s).count());
+    assert!(copies >= 2, "of a block before the loop and of one in it: {source}");
+    assert_eq!(arrivals, source.matches("barrier(").count(), "{source}");
+    assert!(!source.contains("local float4"), "{source}");
+}
+
+#[test]
+fn oclgrind_finds_nothing_where_blocks_are_copied() {
+    for sizes in [[64, 64, 64], [40, 24, 36]] {
+        let copied = product_for(copying_gpu(), sizes, "toLocalAhead", false, false);
+        with_plain_copies(copied).grind();
+    }
 }
 
 /// Returns the number of barriers directly in each sequential loop that has any.

@@ -82,7 +82,7 @@ fn a_group_sorts_a_row() {
     }
 }
 
-/// A GPU's group sorts a row by digits if it is long, and if there are enough work-items.
+/// A GPU's group sorts a row by digits if it is long.
 #[test]
 fn a_group_sorts_a_row_by_digits() {
     let rt = cpu();
@@ -95,6 +95,9 @@ fn a_group_sorts_a_row_by_digits() {
         (1000, 256, true),
         (257, 1000, true),
         (1811, 7, true),
+        // Several tiles, the last of which may be short.
+        (4801, 7, true),
+        (7680, 300, true),
     ] {
         for sorted in rows_sorted(&gpu, n, k) {
             sorted.run(&rt);
@@ -110,8 +113,10 @@ fn oclgrind_finds_nothing_where_a_group_sorts_a_row() {
         sorted.grind();
     }
     let gpu = DeviceLimits { access_bytes: 16, ..DeviceLimits::default() };
-    for sorted in rows_sorted(&gpu, 150, 20) {
-        sorted.grind();
+    for (n, k) in [(150, 20), (4001, 20)] {
+        for sorted in rows_sorted(&gpu, n, k) {
+            sorted.grind();
+        }
     }
 }
 

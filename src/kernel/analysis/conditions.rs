@@ -61,6 +61,20 @@ pub fn implied(c: &Expr, holds: bool) -> Guard {
                 false => Guard::default(),
             }
         }
+        // A disjunction or conjunction whose second side is computed only where it decides.
+        Expr::If(c, a, b) => {
+            let (first, second, or) = match (&**a, &**b) {
+                (a, b) if a.is_true() => (true, b, true),
+                (a, b) if b.is_false() => (true, a, false),
+                (a, b) if a.is_false() => (false, b, false),
+                (a, b) if b.is_true() => (false, a, true),
+                _ => return Guard::default(),
+            };
+            match holds == or {
+                true => Guard::default(),
+                false => implied(c, holds == first).and(&implied(second, holds)),
+            }
+        }
         Expr::Guarded(g, a, b) if a.is_true() && b.is_false() => match (holds, g.0.as_slice()) {
             (true, _) => g.clone(),
             (false, [one]) => Guard::not_negative(&one.times(-1).plus(-1)),

@@ -10,12 +10,13 @@ use super::op_kind::{OpKind, kind};
 use super::pressure;
 use super::trip_count::Trips;
 use crate::calculus::op::products::Products;
+use crate::kernel::ir::copies::arrives_late;
 use crate::kernel::ir::facts::Guard;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::team::shares;
 use crate::kernel::ir::walk::parts;
 use crate::kernel::ir::{
-    Block, BufferRole, Expr, Kernel, LoopKind, Mem, Program, Scope, Stmt, Update,
+    Block, BufferRole, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt, Update,
 };
 use crate::lang::typed::ScalarOp;
 use num_integer::gcd;
@@ -66,7 +67,7 @@ pub fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     w.side_by_side();
     let spilled = w.out.spilled(REGISTERS);
     w.out.pressure = pressure::of(k, &spilled, &trips);
-    w.out.path = LOADS.map(|loads| critical_path(&k.body, &spilled, loads, &trips));
+    w.out.path = LOADS.map(|loads| critical_path(&k.body, &k.locals, &spilled, loads, &trips));
     for streak in &mut w.out.streaks {
         streak.places.sort_unstable();
     }
@@ -84,11 +85,16 @@ fn register_bytes(b: &Block) -> usize {
     b.iter().map(own).sum::<usize>() + b.iter().map(inside).max().unwrap_or(0)
 }
 
-/// Whether work-items both load from global memory and store to local memory.
-fn copies(b: &Block) -> bool {
+/// Whether work-items both load from global memory and store to local memory, and wait for it.
+fn copies(b: &Block, locals: &[MemArray]) -> bool {
     let (mut loads, mut stores) = (false, false);
     for s in b {
         s.visit(&mut |s| {
+            if let Stmt::Store(m, _, e) = s
+                && arrives_late(locals, *m, e)
+            {
+                return;
+            }
             stores |=
                 matches!(s, Stmt::Store(Mem::Local(_), ..) | Stmt::Atomic(_, Mem::Local(_), ..));
             s.exprs(&mut |e| {
@@ -257,7 +263,8 @@ impl Walk<'_> {
                 };
                 let in_group = !self.loops.iter().any(|(k, ..)| k.is_local());
                 let repeated = self.loops.iter().any(|(k, ..)| *k == LoopKind::Seq);
-                if kind.is_local() && in_group && repeated && !self.copied && copies(body) {
+                let waits = |me: &Walk| !me.copied && copies(body, &me.kernel.locals);
+                if kind.is_local() && in_group && repeated && waits(self) {
                     self.out.stalls += count / self.out.groups.max(1.0);
                     self.copied = true;
                 }

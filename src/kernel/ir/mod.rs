@@ -3,6 +3,7 @@
 //! Parallel loops stay loops here ([`LoopKind`]); the printer decides how work-items are numbered.
 //! All sizes are numbers.
 
+pub mod copies;
 mod display;
 pub mod facts;
 pub mod index;
@@ -254,6 +255,8 @@ pub struct MemArray {
     pub scalar: ScalarType,
     /// Number of scalars.
     pub len: usize,
+    /// Whether copies of global memory that no kernel stores to meanwhile may arrive here late, at the next barrier of the group.
+    pub ahead: bool,
 }
 
 /// One kernel.

@@ -7,13 +7,14 @@
 //! On a GPU, work-groups sort blocks (`counting_sort_groups`), and an array of a group is one such block. If it is short, or if the
 //! device has no local memory of its own, each work-item finds the place of its elements by comparison with all others.
 
+use super::counting_sort_groups::OfGroup;
 use super::dest::Dest;
 use super::leaf::{self, Emit};
 use super::lowerer::{Context, Lowerer};
 use super::memory::Storage;
 use super::view::{Shape, Step, View, stop, within};
 use crate::calculus::scalar::Lit;
-use crate::calculus::term::{Space, Term};
+use crate::calculus::term::{Op, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::Code;
 use crate::kernel::ir::index::Index;
@@ -108,9 +109,10 @@ impl Lowerer {
             let Shape::Pair(numbers, _) = self.views.shape(&f.ty().dom)? else {
                 return stop(Code::Internal, "a counting sort takes two arrays");
             };
-            return match self.tile_of_group(k, n) {
-                Some(t) => self.sort_tile_in_group(s, &t, &counted, &to),
-                None => self.sort_in_group(s, &numbers, &counted, &to),
+            return match self.sort_of_group(k, n) {
+                OfGroup::Tile(t) => self.sort_tile_in_group(s, &t, &counted, &to),
+                OfGroup::Block(t) => self.sort_block_in_group(s, &t, &counted, &to),
+                OfGroup::Compared => self.sort_in_group(s, &numbers, &counted, &to),
             };
         }
         match self.tiles_for(s) {
@@ -121,10 +123,24 @@ impl Lowerer {
         }
     }
 
-    /// Whether a counting sort in a group stores its results in their order, so that it may store them anywhere.
-    pub fn sorts_in_order(&self, f: &Term) -> Step<bool> {
+    /// Whether a counting sort in a group sorts tiles, so that its results need no memory of its own.
+    pub fn sorts_tiles(&self, f: &Term) -> Step<bool> {
         let (k, n) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
-        Ok(self.tile_of_group(k, n).is_some())
+        Ok(!matches!(self.sort_of_group(k, n), OfGroup::Compared))
+    }
+
+    /// Bytes of local memory that counting sorts in a group need, apart from their arrays.
+    pub fn bytes_of_sorts(&self, f: &Term) -> usize {
+        let mut most = 0;
+        f.visit(&mut |f| {
+            if *f.op() == Op::CountingSort
+                && let [k, n] = f.sizes()
+                && let (Ok(k), Ok(n)) = (self.views.size(k), self.views.size(n))
+            {
+                most = most.max(self.bytes_to_sort(k, n));
+            }
+        });
+        most
     }
 
     /// Each work-item of a group puts its elements behind those of lower buckets and behind the earlier ones of the same bucket.
@@ -256,7 +272,7 @@ impl Lowerer {
     }
 
     /// Returns the bucket of element `j`.
-    fn bucket(&mut self, s: Sorting, j: &Index) -> Step<Index> {
+    pub fn bucket(&mut self, s: Sorting, j: &Index) -> Step<Index> {
         Ok(within(self.bucket_number(s, j)?, s.k))
     }
 

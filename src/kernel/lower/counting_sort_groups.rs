@@ -43,6 +43,28 @@ const ELEMENTS_OF_COUNTER: i64 = 8;
 /// Most buckets with several counters each. With more of them, work-items rarely meet.
 const BUCKETS_WITH_COPIES: i64 = 64;
 
+/// How a group sorts an array of its own.
+pub enum OfGroup {
+    /// The array is one tile.
+    Tile(Tiles),
+    /// The array is a block of several tiles.
+    Block(Tiles),
+    /// Each work-item compares its elements with all others.
+    Compared,
+}
+
+/// What a group keeps in local memory while it stores the elements of a block.
+struct BlockTables {
+    /// For each bucket: its first place in the tile, how much further it is in the result, and the first place in the result for
+    /// the next tile.
+    start: Storage,
+    further: Storage,
+    next: Storage,
+    sort: TileSort,
+    /// The elements of the tile.
+    stage: Option<Storage>,
+}
+
 /// How groups sort tiles.
 pub struct Tiles {
     /// Work-items of a group, and elements of each.
@@ -104,32 +126,62 @@ impl Lowerer {
         }
     }
 
-    /// Returns how the work-items of a group sort an array that is one tile; `None` if there are too few of them, or so few elements
-    /// that comparing them is as good.
-    pub fn tile_of_group(&self, k: i64, n: i64) -> Option<Tiles> {
+    /// Returns how the work-items of a group sort an array of their own. Without local memory, or if there are few elements, comparing
+    /// them is as good.
+    pub fn sort_of_group(&self, k: i64, n: i64) -> OfGroup {
         let bits = bits_below(k).max(1);
-        let [group, 1, 1] = self.kernel.group else { return None };
+        let [group, 1, 1] = self.kernel.group else { return OfGroup::Compared };
+        if n < COMPARED || !self.options.device.shares_local_memory() {
+            return OfGroup::Compared;
+        }
         // All work-items take part, each with an odd number of elements.
-        let share = quotient(n, group) | 1;
-        let share = share.min(SHARE);
+        let share = (quotient(n, group) | 1).min(SHARE);
         let items = quotient(n, share);
-        let low = bits_below(items * share);
-        let t = Tiles { items, share, rounds: rounds(bits), low, staged: false };
-        let pays = n >= COMPARED && items <= group && low + bits <= 32;
-        (pays && self.options.device.shares_local_memory()).then_some(t)
+        let tiles = |items: i64, share: i64| {
+            let low = bits_below(items * share);
+            Tiles { items, share, rounds: rounds(bits), low, staged: false }
+        };
+        let most = self.options.device.local_mem_bytes;
+        let fits = |t: &Tiles, bytes| t.low + bits <= 32 && bytes <= most;
+        // The tiles of a block are about as long as each other.
+        let count = quotient(n, group * SHARE);
+        let of_block = (quotient(n, count * group) | 1).min(SHARE);
+        let (tile, block) = (tiles(items, share), tiles(group, of_block));
+        if items <= group && fits(&tile, Self::needs(&tile, [])) {
+            OfGroup::Tile(tile)
+        } else if fits(&block, Self::needs_for_block(&block, k)) {
+            OfGroup::Block(block)
+        } else {
+            OfGroup::Compared
+        }
+    }
+
+    /// Bytes of local memory that sorting an array of a group needs, apart from the array.
+    pub fn bytes_to_sort(&self, k: i64, n: i64) -> usize {
+        match self.sort_of_group(k, n) {
+            OfGroup::Tile(t) => Self::needs(&t, []),
+            OfGroup::Block(t) => Self::needs_for_block(&t, k),
+            OfGroup::Compared => bytes(&counts(n)),
+        }
+    }
+
+    /// Bytes of local memory that a group needs to sort a tile, apart from these arrays.
+    fn needs(t: &Tiles, others: impl IntoIterator<Item = Shape>) -> usize {
+        memory(t.items, t.share, t.widest()).into_iter().chain(others).fold(0usize, |sum, shape| {
+            sum.saturating_add(bytes(&shape).next_multiple_of(ARRAY_ALIGNMENT))
+        })
     }
 
     /// Whether local memory has room for what a group needs to sort a tile.
     fn fits(&self, s: Sorting, t: &Tiles) -> bool {
         let stage = Shape::Array(if t.staged { t.len() } else { 0 }, Box::new(s.elem.clone()));
         let tables = [counts(s.k), counts(s.k), counts(s.k), stage];
-        let all = memory(t.items, t.share, t.widest())
-            .iter()
-            .chain(&tables)
-            .fold(0usize, |sum, shape| {
-                sum.saturating_add(bytes(shape).next_multiple_of(ARRAY_ALIGNMENT))
-            });
-        all <= self.options.device.local_mem_bytes
+        Self::needs(t, tables) <= self.options.device.local_mem_bytes
+    }
+
+    /// Bytes of local memory that a group needs to sort an array of its own tile by tile.
+    fn needs_for_block(t: &Tiles, k: i64) -> usize {
+        Self::needs(t, [k, k, k, t.items, t.items].map(counts))
     }
 
     /// Groups sort the elements block by block.
@@ -244,37 +296,46 @@ impl Lowerer {
         self.in_kernel(&id, |me| {
             me.kernel.group = [items, 1, 1];
             me.spread(MapKind::Wrg(0), count, false, &mut |me, r| {
-                let sums = [(); 2].map(|()| me.allocate(&counts(items), Some(Space::Local)));
-                let [a, b] = sums;
-                let sums = [a?, b?];
-                let (own, before) = (me.allocate(&one, Some(Space::Private))?, int(0));
-                let before = me.from(&View::Elem(before), &one)?;
-                me.repeat(quotient(length, items), false, &mut |me, part| {
-                    let place = |l: &Index| part.times(items).add(l);
-                    let at = |l: &Index| r.times(pitch).add(&place(l));
-                    let length = Index::from(length);
-                    me.local(0, items, false, &mut |me, l| {
-                        me.store(&View::Elem(int(0)), &own.dest, &one)?;
-                        me.where_less(&place(l), &length, &mut |me| {
-                            me.store(&rows.view.at(&at(l))?, &own.dest, &one)
-                        })
-                    })?;
-                    let (through, all) = me.scan_of_items(&own.view, items, &sums, INT)?;
-                    me.local(0, items, false, &mut |me, l| {
-                        me.where_less(&place(l), &length, &mut |me| {
-                            let here = difference(through.view.expr()?, own.view.expr()?);
-                            let here = sum(before.view.expr()?, here.expr()?);
-                            me.store(&here, &rows.dest.at(&at(l))?, &one)
-                        })
-                    })?;
-                    me.store(&sum(before.view.expr()?, all.expr()?), &before.dest, &one)
-                })?;
+                let all = me.scan_row(rows, (&r.times(pitch), length), items)?;
                 let Some(totals) = totals else { return Ok(()) };
-                me.local(0, 1, false, &mut |me, _| {
-                    me.store(&before.view, &totals.dest.at(r)?, &one)
-                })
+                me.local(0, 1, false, &mut |me, _| me.store(&all, &totals.dest.at(r)?, &one))
             })
         })
+    }
+
+    /// Replaces each of so many elements from an index on by the sum of those before it, by the work-items of a group. Returns the sum
+    /// of all.
+    fn scan_row(
+        &mut self,
+        rows: &Storage,
+        (from, length): (&Index, i64),
+        items: i64,
+    ) -> Step<View> {
+        let one = Shape::Elem(INT);
+        let [a, b] = [(); 2].map(|()| self.allocate(&counts(items), Some(Space::Local)));
+        let sums = [a?, b?];
+        let (own, before) = (self.allocate(&one, Some(Space::Private))?, int(0));
+        let before = self.from(&View::Elem(before), &one)?;
+        self.repeat(quotient(length, items), false, &mut |me, part| {
+            let place = |l: &Index| part.times(items).add(l);
+            let length = Index::from(length);
+            me.local(0, items, false, &mut |me, l| {
+                me.store(&View::Elem(int(0)), &own.dest, &one)?;
+                me.where_less(&place(l), &length, &mut |me| {
+                    me.store(&rows.view.at(&from.add(&place(l)))?, &own.dest, &one)
+                })
+            })?;
+            let (through, all) = me.scan_of_items(&own.view, items, &sums, INT)?;
+            me.local(0, items, false, &mut |me, l| {
+                me.where_less(&place(l), &length, &mut |me| {
+                    let here = difference(through.view.expr()?, own.view.expr()?);
+                    let here = sum(before.view.expr()?, here.expr()?);
+                    me.store(&here, &rows.dest.at(&from.add(&place(l)))?, &one)
+                })
+            })?;
+            me.store(&sum(before.view.expr()?, all.expr()?), &before.dest, &one)
+        })?;
+        Ok(before.view)
     }
 
     /// Stores the elements, each tile bucket by bucket.
@@ -291,71 +352,119 @@ impl Lowerer {
         self.in_kernel(&id, |me| {
             me.kernel.group = [t.items, 1, 1];
             me.spread(MapKind::Wrg(0), b.count, false, &mut |me, g| {
-                // For each bucket: its first place in the tile, how much further it is in the result, and the first place in
-                // the result for the next tile.
-                let [start, further, next] =
-                    [(); 3].map(|()| me.allocate(&counts(k), Some(Space::Local)));
-                let (start, further, next) = (start?, further?, next?);
-                let sort = me.tile_sort(t.items, t.share, t.widest())?;
-                let stage = match t.staged {
-                    true => {
-                        let values = Shape::Array(tile, Box::new(s.elem.clone()));
-                        Some(me.allocate(&values, Some(Space::Local))?)
-                    }
-                    false => None,
-                };
+                let block = me.block_tables(s, t)?;
                 me.local(0, k, false, &mut |me, d| {
                     let before = first.view.at(&d.times(row).add(g))?.expr()?;
                     let place = sum(starts.view.at(d)?.expr()?, before);
-                    me.store(&place, &next.dest.at(d)?, &one)
+                    me.store(&place, &block.next.dest.at(d)?, &one)
                 })?;
-                me.repeat(b.length / tile, false, &mut |me, number| {
-                    let from = g.times(b.length).add(&number.times(tile));
-                    me.local(0, tile, false, &mut |me, i| {
-                        me.hold(s, t, &sort, [&from, i])?;
-                        let Some(values) = &stage else { return Ok(()) };
-                        let j = from.add(i).lesser(&Index::from(s.n - 1));
-                        let value = me.emitted(|| s.values.at(&j))?;
-                        me.store(&value, &values.dest.at(i)?, s.elem)
-                    })?;
-                    me.sort_by_bucket(t, &sort)?;
-                    let bucket = |w: Expr| t.bucket(w);
-                    me.local(0, k, false, &mut |me, d| {
-                        let place = me.first_of(&sort.words.view, tile, &bucket, d)?;
-                        me.store(&place, &start.dest.at(d)?, &one)
-                    })?;
-                    me.local(0, k, false, &mut |me, d| {
-                        let end = me.from(&View::Elem(int(tile)), &one)?;
-                        me.where_less(&d.plus(1), &Index::from(k), &mut |me| {
-                            me.store(&start.view.at(&d.plus(1))?, &end.dest, &one)
-                        })?;
-                        let place = leaf::bind(&next.view.at(d)?, me)?.expr()?;
-                        let more = difference(place, start.view.at(d)?.expr()?);
-                        let more = leaf::bind(&more, me)?;
-                        me.store(&more, &further.dest.at(d)?, &one)?;
-                        me.store(&sum(more.expr()?, end.view.expr()?), &next.dest.at(d)?, &one)
-                    })?;
-                    me.local(0, tile, false, &mut |me, i| {
-                        me.where_element(s, &from.add(i), |me| {
-                            let w = leaf::bind(&sort.words.view.at(i)?, me)?.expr()?;
-                            let more = further.view.at(&below(bucket(w.clone()), k))?.expr()?;
-                            let place = sum(more, Expr::Index(i.clone(), INT.scalar)).expr()?;
-                            let place = below(place, s.n);
-                            let source = bits_of(w, 0, t.low);
-                            let value = match &stage {
-                                Some(values) => values.view.at(&below(source, tile))?,
-                                None => {
-                                    let last = Index::from(s.n - 1);
-                                    let j = from.add(&below(source, tile)).lesser(&last);
-                                    me.emitted(|| s.values.at(&j))?
-                                }
-                            };
-                            me.store(&value, &to.at(&place)?, s.elem)
-                        })
-                    })
+                me.place_block(s, t, &block, (&g.times(b.length), b.length / tile), to)
+            })
+        })
+    }
+
+    /// Allocates what a group needs to store the elements of a block.
+    fn block_tables(&mut self, s: Sorting, t: &Tiles) -> Step<BlockTables> {
+        let [start, further, next] =
+            [(); 3].map(|()| self.allocate(&counts(s.k), Some(Space::Local)));
+        let (start, further, next) = (start?, further?, next?);
+        let sort = self.tile_sort(t.items, t.share, t.widest())?;
+        let stage = match t.staged {
+            true => {
+                let values = Shape::Array(t.len(), Box::new(s.elem.clone()));
+                Some(self.allocate(&values, Some(Space::Local))?)
+            }
+            false => None,
+        };
+        Ok(BlockTables { start, further, next, sort, stage })
+    }
+
+    /// Stores the elements of a block that begins at an index and has so many tiles, each tile bucket by bucket.
+    fn place_block(
+        &mut self,
+        s: Sorting,
+        t: &Tiles,
+        block: &BlockTables,
+        (begin, tiles): (&Index, i64),
+        to: &Dest,
+    ) -> Step<()> {
+        let (k, tile, one) = (s.k, t.len(), Shape::Elem(INT));
+        let BlockTables { start, further, next, sort, stage } = block;
+        self.repeat(tiles, false, &mut |me, number| {
+            let from = begin.add(&number.times(tile));
+            me.local(0, tile, false, &mut |me, i| {
+                me.hold(s, t, sort, [&from, i])?;
+                let Some(values) = stage else { return Ok(()) };
+                let j = from.add(i).lesser(&Index::from(s.n - 1));
+                let value = me.emitted(|| s.values.at(&j))?;
+                me.store(&value, &values.dest.at(i)?, s.elem)
+            })?;
+            me.sort_by_bucket(t, sort)?;
+            let bucket = |w: Expr| t.bucket(w);
+            me.local(0, k, false, &mut |me, d| {
+                let place = me.first_of(&sort.words.view, tile, &bucket, d)?;
+                me.store(&place, &start.dest.at(d)?, &one)
+            })?;
+            me.local(0, k, false, &mut |me, d| {
+                let end = me.from(&View::Elem(int(tile)), &one)?;
+                me.where_less(&d.plus(1), &Index::from(k), &mut |me| {
+                    me.store(&start.view.at(&d.plus(1))?, &end.dest, &one)
+                })?;
+                let place = leaf::bind(&next.view.at(d)?, me)?.expr()?;
+                let more = difference(place, start.view.at(d)?.expr()?);
+                let more = leaf::bind(&more, me)?;
+                me.store(&more, &further.dest.at(d)?, &one)?;
+                me.store(&sum(more.expr()?, end.view.expr()?), &next.dest.at(d)?, &one)
+            })?;
+            me.local(0, tile, false, &mut |me, i| {
+                me.where_element(s, &from.add(i), |me| {
+                    let w = leaf::bind(&sort.words.view.at(i)?, me)?.expr()?;
+                    let more = further.view.at(&below(bucket(w.clone()), k))?.expr()?;
+                    let place = sum(more, Expr::Index(i.clone(), INT.scalar)).expr()?;
+                    let place = below(place, s.n);
+                    let source = bits_of(w, 0, t.low);
+                    let value = match stage {
+                        Some(values) => values.view.at(&below(source, tile))?,
+                        None => {
+                            let last = Index::from(s.n - 1);
+                            let j = from.add(&below(source, tile)).lesser(&last);
+                            me.emitted(|| s.values.at(&j))?
+                        }
+                    };
+                    me.store(&value, &to.at(&place)?, s.elem)
                 })
             })
         })
+    }
+
+    /// Sorts an array of the work-items of a group tile by tile. The buckets are counted first.
+    pub fn sort_block_in_group(
+        &mut self,
+        s: Sorting,
+        t: &Tiles,
+        counted: &Dest,
+        to: &Dest,
+    ) -> Step<()> {
+        let (k, one) = (s.k, Shape::Elem(INT));
+        let block = self.block_tables(s, t)?;
+        let next = &block.next;
+        self.local(0, k, false, &mut |me, d| {
+            me.store(&View::Elem(int(0)), &next.dest.at(d)?, &one)
+        })?;
+        self.local(0, s.n, false, &mut |me, j| {
+            let d = me.bucket(s, j)?;
+            me.atomically(
+                &[(vec![], ScalarOp::Add)],
+                &View::Elem(int(1)),
+                &next.dest.at(&d)?,
+                lanes(1),
+            )
+        })?;
+        self.local(0, k, false, &mut |me, d| {
+            me.store_count(s, &next.view.at(d)?, &counted.at(d)?)
+        })?;
+        self.scan_row(next, (&Index::from(0), k), t.items)?;
+        self.place_block(s, t, &block, (&Index::from(0), quotient(s.n, t.len())), to)
     }
 
     /// Sorts an array that is one tile of the work-items of a group.

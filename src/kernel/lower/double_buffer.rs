@@ -2,7 +2,8 @@
 //!
 //! It applies to a reduction whose steps begin with copies of a block to local memory. Each step
 //! loads the next block into registers, uses the block that is in local memory, and then stores the
-//! next block to the other half of the memory.
+//! next block to the other half of the memory. A device that copies by itself (`cp.async`) needs no registers: a step begins
+//! with the copy of the next block to the other half.
 //!
 //! ```text
 //! half 0 = block 0
@@ -16,6 +17,7 @@
 
 use super::accumulator::Accumulator;
 use super::apply::is_pure;
+use super::leaf::Emit;
 use super::lowerer::{Context, Lowerer};
 use super::staging::Tile;
 use super::view::{Shape, Step, View, stop};
@@ -23,6 +25,7 @@ use crate::calculus::term::{Op, Space, Term};
 use crate::diag::Code;
 use crate::kernel::analysis::masks::{Masks, most};
 use crate::kernel::ir::index::{Index, Var};
+use crate::kernel::ir::{Scope, Stmt};
 use std::rc::Rc;
 
 /// Fewest blocks of which some may be left out.
@@ -66,25 +69,40 @@ impl Lowerer {
             Some(bounds) => bounds,
             None => (Index::from(0), Index::from(n - 1)),
         };
+        let mut blocks = vec![];
         for (tile, (v, _)) in tiles.iter().zip(self.blocks_of(copies, &arg(&first)?)?) {
-            self.copy_block(tile, &v, &first.rem(2))?;
+            let alone = self.copies_ahead(tile, &v)?;
+            blocks.push((tile, alone));
+            match alone {
+                true => self.copy_block_ahead(tile, &v, &first.rem(2))?,
+                false => self.copy_block(tile, &v, &first.rem(2))?,
+            }
         }
+        // Copies that go on by themselves arrive at a barrier, also if work-items read only what they have copied.
+        let arrive = |me: &mut Lowerer| match blocks.iter().any(|(_, alone)| *alone) {
+            true => me.emit(Stmt::Barrier { scope: Scope::Group, local: true, global: false }),
+            false => Ok(()),
+        };
         let mut each = |me: &mut Lowerer, i: &Index| {
+            arrive(me)?;
             let half = i.rem(2);
-            let next = me.blocks_of(copies, &arg(&i.plus(1))?)?;
-            let loaded = tiles
-                .iter()
-                .zip(&next)
-                .map(|(tile, (v, _))| me.load_block(tile, v))
-                .collect::<Step<Vec<_>>>()?;
-            me.step(step, &me.staged(copies, &arg(i)?, &tiles, &half)?, acc, shape)?;
             let other = Index::from(1).sub(&half);
-            tiles.iter().zip(&loaded).try_for_each(|(tile, v)| me.store_block(tile, v, &other))
+            let next = me.blocks_of(copies, &arg(&i.plus(1))?)?;
+            let mut loaded = vec![];
+            for ((tile, alone), (v, _)) in blocks.iter().zip(&next) {
+                match alone {
+                    true => me.copy_block_ahead(tile, v, &other)?,
+                    false => loaded.push((tile, me.load_block(tile, v)?)),
+                }
+            }
+            me.step(step, &me.staged(copies, &arg(i)?, &tiles, &half)?, acc, shape)?;
+            loaded.iter().try_for_each(|(tile, v)| me.store_block(tile, v, &other))
         };
         match (first.as_constant(), last.as_constant()) {
             (Some(0), Some(_)) => self.repeat(n - 1, false, &mut each)?,
             _ => self.repeat_within(n - 1, (first, last.clone()), &mut each)?,
         }
+        arrive(self)?;
         let arg = self.staged(copies, &arg(&last)?, &tiles, &last.rem(2))?;
         self.step(step, &arg, acc, shape)
     }

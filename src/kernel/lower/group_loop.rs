@@ -92,7 +92,8 @@ impl Lowerer {
     ) -> Step<Option<View>> {
         let shape = self.views.shape(&f.ty().cod)?;
         let needed = if in_place { shape.clone() } else { memory(&shape, parts) };
-        let space = if self.fits_locally(&needed) { Space::Local } else { Space::Global };
+        let rest = self.bytes_of_sorts(f);
+        let space = if self.fits_beside(rest, &needed) { Space::Local } else { Space::Global };
         let states = self.states(&shape, parts, space, in_place)?;
         let xs = self.begin_loop(factors, x, &states.now.dest, &shape)?;
         let whole = Loop { f, parts, shape, states };

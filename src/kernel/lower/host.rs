@@ -57,6 +57,7 @@ pub fn program(
             name: unique(&stem, &mut names),
             scalar: t.scalar,
             len: usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width),
+            ahead: false,
         };
         slots.push(Slot::new(Mem::Global(buffers.len()), Index::from(0)));
         buffers.push(Buffer { array, role: BufferRole::Output(k) });
@@ -344,6 +345,7 @@ impl Inputs<'_> {
                         name: unique(&stem, &mut self.names),
                         scalar: t.scalar,
                         len: usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width),
+                        ahead: false,
                     };
                     slots.push(Slot::new(Mem::Global(self.buffers.len()), Index::from(0)));
                     self.buffers

@@ -378,10 +378,7 @@ impl Lowerer {
             let v = self.stage_of(f, |me| me.histogram_in_group(f, &v))?;
             return self.copy(&v, dest, &self.views.shape(&f.ty().cod)?);
         }
-        if *f.op() == Op::CountingSort
-            && self.context == Context::Group
-            && self.sorts_in_order(f)?
-        {
+        if *f.op() == Op::CountingSort && self.context == Context::Group && self.sorts_tiles(f)? {
             let v = self.fused(rest, x)?;
             return self.write_stage(f, &v, dest);
         }
@@ -564,7 +561,7 @@ impl Lowerer {
             Op::CountingSort if matches!(self.context, Context::Host | Context::Item) => {
                 self.counting_sort(f, x, dest)
             }
-            Op::CountingSort if self.context == Context::Group && self.sorts_in_order(f)? => {
+            Op::CountingSort if self.context == Context::Group && self.sorts_tiles(f)? => {
                 self.counting_sort(f, x, dest)
             }
             Op::CountingSort if self.context == Context::Group => {

@@ -127,11 +127,17 @@ impl Lowerer {
 
     /// Whether local memory, empty, has room for a value of this shape.
     pub fn fits_locally(&self, shape: &Shape) -> bool {
+        self.fits_beside(0, shape)
+    }
+
+    /// Whether local memory, of which so many bytes are used, has room for a value of this shape.
+    pub fn fits_beside(&self, used: usize, shape: &Shape) -> bool {
         let bytes = shape.components().iter().fold(0i64, |sum, (t, n)| {
             let each = i64::try_from(t.bytes()).unwrap_or(i64::MAX);
             sum.saturating_add(each.saturating_mul(*n))
         });
-        usize::try_from(bytes).is_ok_and(|b| b <= self.options.device.local_mem_bytes)
+        let all = usize::try_from(bytes).ok().and_then(|b| b.checked_add(used));
+        all.is_some_and(|b| b <= self.options.device.local_mem_bytes)
     }
 
     /// Returns the index of the current owner's slice, and the number of slices. Global memory has
@@ -157,7 +163,7 @@ impl Lowerer {
             Space::Local | Space::LocalAhead => self.fresh("tile"),
             Space::Private => self.fresh("own"),
         };
-        let a = MemArray { name, scalar: t.scalar, len };
+        let a = MemArray { name, scalar: t.scalar, len, ahead: false };
         match space {
             Space::Global | Space::Stream => {
                 self.program.buffers.push(Buffer { array: a, role: BufferRole::Temp });

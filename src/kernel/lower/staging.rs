@@ -10,6 +10,7 @@ use super::lowerer::Lowerer;
 use super::view::{Shape, Slot, Step, View};
 use super::words::{self, is_one_load};
 use crate::calculus::op::products::Products;
+use crate::kernel::ir::copies::Copied;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{ElemTy, Expr, Mem, MemArray, Stmt};
 use crate::lang::types::ScalarType;
@@ -274,6 +275,39 @@ impl Lowerer {
         })
     }
 
+    /// Whether the device can copy blocks of the source to local memory while the group does something else.
+    pub fn copies_ahead(&mut self, tile: &Tile, source: &View) -> Step<bool> {
+        let whole = tile.plan.width == 1 || tile.plan.down == tile.lines;
+        if !self.options.device.copies_ahead || !whole || !tile.t.is_element() {
+            return Ok(false);
+        }
+        let (id, name) = self.fresh("p");
+        let any = Index::from(Var { id, name, lo: 0, hi: tile.unit().1 - 1 });
+        let View::Elem(e) = tile.load(source, &any)? else { return Ok(false) };
+        let copied = Copied::of(&e).is_some_and(|c| matches!(c.from, Mem::Global(_)));
+        for slot in tile.slots.iter().filter(|_| copied) {
+            if let Mem::Local(a) = slot.mem {
+                self.kernel.locals[a].ahead = true;
+            }
+        }
+        Ok(copied)
+    }
+
+    /// Copies a block to local memory, where it is from the next barrier on.
+    pub fn copy_block_ahead(&mut self, tile: &Tile, source: &View, block: &Index) -> Step<()> {
+        self.stage_named("copy of a block", |me| {
+            me.local(0, tile.unit().1, false, &mut |me, f| {
+                let (i, j) = tile.place(f, 0);
+                let dest = Dest::of_slots(&tile.t, &tile.slots(block, &i, &j))?;
+                let Dest::Mem(mem, _, at) = dest else {
+                    return super::view::stop(crate::diag::Code::Internal, "a tile is memory");
+                };
+                let value = tile.load(source, f)?.expr()?;
+                me.emit(Stmt::Store(mem, at, value))
+            })
+        })
+    }
+
     /// Loads a block into registers of the work-items that will store it.
     pub fn load_block(&mut self, tile: &Tile, source: &View) -> Step<View> {
         let (unit, count) = tile.unit();
@@ -390,7 +424,7 @@ impl Lowerer {
     fn local_array(&mut self, e: ElemTy, len: i64) -> Mem {
         let (_, name) = self.fresh("tile");
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        self.kernel.locals.push(MemArray { name, scalar: e.scalar, len });
+        self.kernel.locals.push(MemArray { name, scalar: e.scalar, len, ahead: false });
         Mem::Local(self.kernel.locals.len() - 1)
     }
 }

@@ -236,6 +236,11 @@ impl Cx<'_> {
                 since.union(&other);
                 out.push(Stmt::Branch(c.clone(), closed(a, since), closed(b, since)));
             }
+            // Lowering asks for it.
+            Stmt::Barrier { scope: Scope::Group, .. } => {
+                out.push(fence(since, BTreeSet::new(), Scope::Group));
+                since.group_meets();
+            }
             Stmt::Loop { kind: LoopKind::Lcl(_) | LoopKind::Warp | LoopKind::Lane, .. }
             | Stmt::Decl(..)
             | Stmt::Set(..)

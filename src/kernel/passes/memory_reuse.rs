@@ -139,7 +139,8 @@ pub fn locals(k: &mut Kernel, sub_groups: bool) {
         let mut free: Vec<usize> = (0..homes.len())
             .filter(|h| {
                 let (home, until) = homes[*h];
-                until < first && k.locals[home].scalar == k.locals[a].scalar
+                let (home, own) = (&k.locals[home], &k.locals[a]);
+                until < first && (home.scalar, home.ahead) == (own.scalar, own.ahead)
             })
             .collect();
         // Prefer the smallest array that is large enough, else the largest.

@@ -67,7 +67,8 @@ impl Cx<'_> {
                     let lanes = (0..r.ty.width).map(|k| self.number(&lane(&e, k))).collect();
                     self.known.numbers.insert(r.id, lanes);
                     let test = self.condition(&e);
-                    if guard(&test).is_some() {
+                    if [true, false].iter().any(|holds| implied(&test, *holds) != Guard::default())
+                    {
                         self.known.tests.insert(r.id, test);
                     }
                 }
@@ -188,6 +189,10 @@ impl Cx<'_> {
             {
                 Expr::Op(*op, *t, es.iter().map(|e| self.condition(e)).collect())
             }
+            Expr::If(test, a, b) => {
+                let [test, a, b] = [test, a, b].map(|e| Arc::new(self.condition(e)));
+                Expr::If(test, a, b)
+            }
             Expr::Op(op, t, es) if t.width == 1 && is_comparison(*op) => {
                 let of = |e: &Expr| match self.number(e) {
                     Some(i) => Expr::Index(i, e.ty().scalar),
@@ -251,6 +256,9 @@ mod tests {
         assert_eq!(under("a >= 2 && a < 60", "(a - 2) * 2 / 2 + 5"), 0);
         assert_eq!(under("a >= 1 && sqrt (f32.i32 a) < 5.0", "a - 1"), 0);
         assert_eq!(under("a > 0 || a < 5", "a - 1"), 1);
+        // The remainder may fail, so it is computed only where the index is known.
+        assert_eq!(under("!(a < 1 || 8 % a == 0)", "a - 1"), 0);
+        assert_eq!(under("a > 0 && 8 % a == 0", "a - 1"), 0);
         let outside = format!("cond (\\a -> a < 3 || a > 60) (\\_ -> 0.0) ({})", at("a + 3"));
         assert_eq!(checks(&outside), 0);
         assert_eq!(checks(&at("max (a - 1) 0")), 0);

@@ -6,6 +6,7 @@
 
 mod bandwidth;
 mod cache;
+mod copies;
 mod error;
 mod listing;
 mod meeting;
@@ -179,6 +180,7 @@ impl Runtime {
             products_f16: products::available(&runtime, Products::F16),
             products_bf16: products::available(&runtime, Products::BF16),
             products_i8: products::available(&runtime, Products::I8),
+            copies_ahead: copies::available(&runtime),
             resident_groups: meeting::available(&runtime),
         };
         Ok(runtime)

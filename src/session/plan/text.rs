@@ -193,6 +193,7 @@ fn numbers(o: &Options) -> impl Iterator<Item = usize> {
         access_bytes,
         atomics_64: _,
         halves: _,
+        copies_ahead: _,
         resident_groups,
     } = o.device;
     [
