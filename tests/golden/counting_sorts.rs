@@ -86,7 +86,8 @@ fn a_group_sorts_a_row() {
 #[test]
 fn a_group_sorts_a_row_by_digits() {
     let rt = cpu();
-    let gpu = DeviceLimits { access_bytes: 16, ..DeviceLimits::default() };
+    let gpu =
+        DeviceLimits { access_bytes: 16, local_mem_bytes: 64 << 10, ..DeviceLimits::default() };
     for (n, k, digits) in [
         (127, 5, false),
         (128, 1, true),
@@ -112,7 +113,8 @@ fn oclgrind_finds_nothing_where_a_group_sorts_a_row() {
     for sorted in rows_sorted(&DeviceLimits::default(), 67, 5) {
         sorted.grind();
     }
-    let gpu = DeviceLimits { access_bytes: 16, ..DeviceLimits::default() };
+    let gpu =
+        DeviceLimits { access_bytes: 16, local_mem_bytes: 64 << 10, ..DeviceLimits::default() };
     for (n, k) in [(150, 20), (4001, 20)] {
         for sorted in rows_sorted(&gpu, n, k) {
             sorted.grind();
