@@ -24,7 +24,7 @@ pub type StageValues = HashMap<Term, Vec<SizeEnv>>;
 
 /// Stages of one place that are joined with those of other places.
 const BEST: usize = 6;
-/// Most stages that follow each other and take the place of others.
+/// Most stages that follow each other and take the place of others, unless a candidate has more of them there.
 const LONGEST: usize = 6;
 /// Most candidates that are joined.
 const JOINED: usize = 24;
@@ -389,9 +389,10 @@ impl Joiner {
         let mut layers: Vec<Vec<(f64, usize, usize)>> = vec![];
         let mut all: Vec<Rc<[(f64, Path)]>> = vec![];
         for run in &family.runs {
-            let paths = of_runs
-                .entry(run.at.clone())
-                .or_insert_with(|| self.paths(&run.at, LONGEST, &mut HashMap::new()).into());
+            let paths = of_runs.entry(run.at.clone()).or_insert_with(|| {
+                let longest = self.longest(&run.at);
+                self.paths(&run.at, longest, &mut HashMap::new()).into()
+            });
             // Some stages have kernels only in the company of others. Then their order is that of the estimate.
             let paths = match paths.is_empty() {
                 true => self.without_kernels(run).into(),
@@ -415,6 +416,12 @@ impl Joiner {
         };
         let found = last.iter().copied().map(chosen);
         found.filter(|(_, choice)| !family.known.contains(choice)).collect()
+    }
+
+    /// Returns how many stages may take the place of a run: as many as a candidate has, at least [`LONGEST`].
+    fn longest(&self, at: &At) -> usize {
+        let runs = self.families.values().flat_map(|f| &f.runs).filter(|run| run.at == *at);
+        runs.flat_map(|run| run.own.iter().map(Vec::len)).fold(LONGEST, usize::max)
     }
 
     /// Returns the stages of candidates with the sums of the known times, if each was timed by itself.
@@ -762,6 +769,21 @@ mod tests {
         let joined = joiner(&known).joined(&dims());
         assert_eq!(joined[0].estimate_us, 11.0);
         assert_eq!(joined[0].compact.to_string(), format!("fork ({both} . xs) ({both} . xs)"));
+    }
+
+    /// The best stages of a long chain meet, too.
+    #[test]
+    fn all_stages_of_a_long_chain_are_joined() {
+        let stage = "join . mapGlb 0 (mapSeq abs) . split n.t0";
+        let text = format!("{} . xs", [stage; 8].join(" . "));
+        let given = |k: usize| format!("abs {k}");
+        let passed = |k: usize| Passed { read: (k > 1).then(|| given(k - 1)), given: given(k) };
+        let of: Vec<Passed> = (1..=8).rev().map(passed).collect();
+        let known = [
+            (candidate_at(&text, &of, 4), &[1.0, 9.0, 1.0, 9.0, 1.0, 9.0, 1.0, 9.0][..]),
+            (candidate_at(&text, &of, 8), &[9.0, 1.0, 9.0, 1.0, 9.0, 1.0, 9.0, 1.0][..]),
+        ];
+        assert_eq!(joiner(&known).joined(&dims())[0].estimate_us, 8.0);
     }
 
     #[test]

@@ -252,6 +252,42 @@ fn factors_of_the_sums_of_groups_are_in_the_sums() {
 }
 
 #[test]
+fn what_is_computed_of_the_sums_of_a_group_is_in_one_sum() {
+    let of = |text: &str| {
+        let program = Program::check(&Source::new("program", text), None).expect("a program");
+        let sizes = [("n", 256), ("k", 16)];
+        let sizes: Sizes = sizes.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+        let program = elaborate(&program.entry, &sizes).expect("a term");
+        let one = |f: &Term| f.to_string().matches("reduce").count() == 1;
+        (program.forms().iter().any(one), program.relaxed.iter().any(one))
+    };
+    assert_eq!(of(include_str!("../relaxed/few_bits.pat")), (false, true));
+    // The exponential of a sum is no sum.
+    let text = "entry f [n][k] (w: [n][k][8]f32) (s: [n][k]f32) : [n]f32 =
+        map2 (\\wr sr -> sum (map2 (\\wg sc -> sc * exp (sum wg) + sum (map (* 2) wg)) wr sr)) w s";
+    assert_eq!(of(text), (false, false));
+}
+
+#[test]
+fn pixels_with_channels_are_functions_of_the_place() {
+    let text = include_str!("../total/pixels_of_channels.pat");
+    let all = forms(text, &[("h", 400), ("w", 600)]);
+    let whole = |f: &Term| {
+        let text = f.to_string();
+        !text.contains("pad") && !text.contains("reduce")
+    };
+    assert!(all.iter().any(whole), "{}", all[all.len() - 1]);
+}
+
+#[test]
+fn steps_of_loops_have_tables() {
+    let text = include_str!("../total/tables_of_steps.pat");
+    // With many rows, cosines and sines of all steps are in front of the map, each in a nest over the steps and the places.
+    let nests = |b| forms(text, &[("b", b), ("h", 512)])[0].to_string().matches("iota 10 ").count();
+    assert_eq!((nests(256), nests(8)), (3, 1));
+}
+
+#[test]
 fn factorisations_of_a_batch_are_a_stage() {
     let text = include_str!("../total/ridge_of_batch.pat");
     let forms = |n| forms(text, &[("batch", 1000), ("m", 32), ("n", n)]).len();

@@ -73,7 +73,16 @@ impl Pull<'_> {
     fn stays_cheap(&mut self, value: &Ex, v: Var, body: &Ex) -> bool {
         let Some(uses) = uses(body, v) else { return false };
         let Some((element, reads)) = self.element_of(value) else { return false };
-        is_computed(value) && reads * uses <= READS && element.size() * uses <= NODES
+        let gains = is_computed(value) || self.is_small(&value.ty);
+        gains && reads * uses <= READS && element.size() * uses <= NODES
+    }
+
+    /// Whether an array has so few elements that a function of scalars can compute all of them, such as the channels of a pixel.
+    fn is_small(&self, ty: &Ty) -> bool {
+        match ty {
+            Ty::Array(n, of) => n.eval(self.env).is_ok_and(|n| n <= SHORT) && self.is_small(of),
+            _ => true,
+        }
     }
 
     /// Returns an element of an array at any place, and the number of reads that it takes.
@@ -262,6 +271,27 @@ impl Pull<'_> {
                     op(ScalarOp::Max, op(ScalarOp::Sub, first.clone(), left), first.number(0)?);
                 self.shifts(array?);
                 self.element(array?, &moved(op(ScalarOp::Min, place, last), rest))
+            }
+            Prim::Pad(mode @ (PadMode::Mirror | PadMode::Wrap)) => {
+                let Kind::Prim(_, _, sizes, _) = &e.kind else { return None };
+                let (left, n) = (sizes.first()?.eval(self.env).ok()?, n(array?)?);
+                // The elements come again after so many places.
+                let period = if mode == PadMode::Wrap { n } else { n.checked_mul(2)? };
+                let before = period - left.checked_rem(period)?;
+                let place = op(
+                    ScalarOp::Rem,
+                    with_one_number(first.further(before)?),
+                    first.number(period)?,
+                );
+                self.shifts(array?);
+                let place = match mode {
+                    PadMode::Wrap => place,
+                    _ => {
+                        let back = op(ScalarOp::Sub, first.number(period - 1)?, place.clone());
+                        op(ScalarOp::Min, place, back)
+                    }
+                };
+                self.element(array?, &moved(place, rest))
             }
             Prim::Gather => {
                 let i = self.element(args.get(1)?, std::slice::from_ref(first))?;

@@ -6,6 +6,8 @@
 //! map (\xs -> map2 (\k r -> reduce (+) 0 (map2 (\x c -> x * c) xs r)) (iota n) c) xss`, which is a product. Weights of filters,
 //! windows and twiddle factors are of this kind.
 //!
+//! In such a map, a counted loop has tables for all of its steps, such as the twiddle factors of each stage of a Fourier transform.
+//!
 //! Likewise an array that is the same for all iterations around, of which elements are read at computed places, is computed in front
 //! of the program if an element takes a loop or such a function.
 //!
@@ -14,9 +16,10 @@
 use super::again::loops;
 use super::core::{Ex, Kind, Layout, Var, Vars};
 use super::unused::keep_used;
-use crate::calculus::size::SizeEnv;
+use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::types::ScalarType;
 
 /// Most elements of a table: it should stay in a cache of the whole device.
 const MOST: u64 = 1 << 20;
@@ -26,13 +29,13 @@ const USES: u64 = 64;
 
 /// Returns the program with its tables in front.
 pub(super) fn tables(body: Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Ex {
-    let mut tables = Tables { env, fresh, levels: vec![], moved: vec![] };
+    let mut tables = Tables { env, fresh, levels: vec![], moved: vec![], places: Vars::new() };
     let mut body = body;
     tables.walk(&mut body);
     body.after(tables.moved)
 }
 
-/// A map around the present place.
+/// A map around the present place, or a counted loop.
 struct Level {
     /// What its function takes, and from which arrays.
     params: Vec<(Layout, Ex)>,
@@ -40,8 +43,10 @@ struct Level {
     lets: Vec<(Layout, Ex)>,
     /// Tables, or rows of tables, that its function takes now, too.
     added: Vec<(Layout, Ex)>,
-    /// Its length.
+    /// Its length, or the number of steps.
     length: u64,
+    /// The counter of a loop.
+    counter: Option<Ex>,
 }
 
 struct Tables<'a> {
@@ -50,6 +55,8 @@ struct Tables<'a> {
     levels: Vec<Level>,
     /// The tables, and their names.
     moved: Vec<(Layout, Ex)>,
+    /// Counters that are numbers of bits of an `i32`, without its sign.
+    places: Vars,
 }
 
 impl Tables<'_> {
@@ -73,7 +80,8 @@ impl Tables<'_> {
             Kind::Map(Prim::Map, f, args) => {
                 args.iter_mut().for_each(|a| self.walk(a));
                 let params = f.params.iter().cloned().zip(args.iter().cloned()).collect();
-                self.levels.push(Level { params, lets: vec![], added: vec![], length });
+                let (lets, added, counter) = (vec![], vec![], None);
+                self.levels.push(Level { params, lets, added, length, counter });
                 self.walk(&mut f.body);
                 let added = self.levels.pop().map_or_else(Vec::new, |l| l.added);
                 if !added.is_empty() {
@@ -82,6 +90,23 @@ impl Tables<'_> {
                     args.extend(arrays);
                     keep_used(f, args);
                 }
+            }
+            Kind::For(init, bound, Layout::Var(i, ty), _, body)
+                if let (false, Some(steps)) = (self.levels.is_empty(), steps(bound, self.env)) =>
+            {
+                self.walk(init);
+                let counter = Ex::new(Kind::Var(*i), ty.clone(), bound.span);
+                let all = Ex::iota(&Size::constant(steps), ty, bound.span);
+                let params = vec![(Layout::Var(*i, ty.clone()), all)];
+                let (lets, added, counter) = (vec![], vec![], Some(counter));
+                if steps < 32 {
+                    self.places.insert(*i);
+                }
+                self.levels.push(Level { params, lets, added, length: steps, counter });
+                self.walk(body);
+                let added = self.levels.pop().map_or_else(Vec::new, |l| l.added);
+                let inner = std::mem::replace(&mut **body, bound.as_ref().clone());
+                **body = inner.after(added);
             }
             // The program itself has chosen what a low-level map computes.
             Kind::Map(_, _, args) => args.iter_mut().for_each(|a| self.walk(a)),
@@ -112,7 +137,7 @@ impl Tables<'_> {
             && n.eval(self.env).is_ok_and(|n| n <= MOST)
             && args.iter().all(Ex::is_free_of_cost)
             && (is_special(&f.body) || loops(&f.body))
-            && is_total(&f.body, true, self.env)
+            && is_total(&f.body, true, &self.places, self.env)
     }
 
     /// Returns the entry of a table that takes the place of an expression; makes the table.
@@ -134,7 +159,7 @@ impl Tables<'_> {
             return None;
         }
         let whole = e.clone().behind(levels.iter().flat_map(|l| &l.lets), self.fresh);
-        if !is_special(&whole) || !is_total(&whole, false, self.env) {
+        if !is_special(&whole) || !is_total(&whole, false, &self.places, self.env) {
             return None;
         }
         let free = whole.free();
@@ -167,12 +192,29 @@ impl Tables<'_> {
         self.moved.push((name, table));
         for k in used {
             let Ty::Array(_, row) = &entry.ty else { return None };
-            let row = Layout::Var((self.fresh)(), (**row).clone());
-            let next = row.value(e.span);
-            levels[k].added.push((row, entry));
-            entry = next;
+            let row = (**row).clone();
+            if let Some(counter) = levels[k].counter.clone().filter(|_| row.has_array()) {
+                entry = entry.element(&counter)?;
+                continue;
+            }
+            let entry_of_step = match &levels[k].counter {
+                Some(counter) => entry.element(counter)?,
+                None => entry,
+            };
+            let row = Layout::Var((self.fresh)(), row);
+            entry = row.value(e.span);
+            levels[k].added.push((row, entry_of_step));
         }
         Some(entry)
+    }
+}
+
+/// Returns how many steps a loop with this bound has.
+fn steps(bound: &Ex, env: &SizeEnv) -> Option<u64> {
+    match &bound.kind {
+        Kind::Lit(l) => u64::try_from(l.as_int()?).ok(),
+        Kind::Size(n) => n.eval(env).ok(),
+        _ => None,
     }
 }
 
@@ -186,16 +228,14 @@ fn is_special(e: &Ex) -> bool {
 }
 
 /// Whether an expression consists of scalar functions that have a value for all arguments, and with `steps` of choices and
-/// counted loops.
-fn is_total(e: &Ex, steps: bool, env: &SizeEnv) -> bool {
+/// counted loops. `places` are less than the bits of a number.
+fn is_total(e: &Ex, steps: bool, places: &Vars, env: &SizeEnv) -> bool {
     let here = match &e.kind {
         Kind::Var(_) => matches!(e.ty, Ty::Scalar(_)),
         Kind::ScalarInput(..) | Kind::Lit(_) | Kind::Size(_) => true,
-        // A divisor that is known is not 0: others may be.
-        Kind::Op(ScalarOp::Div | ScalarOp::Rem, es) => match (&e.ty, es.last().map(|d| &d.kind)) {
+        Kind::Op(ScalarOp::Div | ScalarOp::Rem, es) => match (&e.ty, es.last()) {
             (Ty::Scalar(t), _) if t.is_float() => true,
-            (_, Some(Kind::Lit(l))) => l.as_int().is_some_and(|n| n != 0 && n != -1),
-            (_, Some(Kind::Size(n))) => n.eval(env).is_ok_and(|n| n > 0),
+            (_, Some(divisor)) => is_divisor(divisor, places, env),
             _ => false,
         },
         Kind::Op(ScalarOp::Pow, _) => matches!(&e.ty, Ty::Scalar(t) if t.is_float()),
@@ -203,5 +243,31 @@ fn is_total(e: &Ex, steps: bool, env: &SizeEnv) -> bool {
         Kind::If(..) | Kind::For(..) => steps,
         _ => false,
     };
-    here && e.parts().iter().all(|(_, part)| is_total(part, steps, env))
+    here && e.parts().iter().all(|(_, part)| is_total(part, steps, places, env))
+}
+
+/// Whether a divisor is known to be neither 0 nor -1: a number, or a power of two.
+fn is_divisor(e: &Ex, places: &Vars, env: &SizeEnv) -> bool {
+    match &e.kind {
+        Kind::Lit(l) => l.as_int().is_some_and(|n| n != 0 && n != -1),
+        Kind::Size(n) => n.eval(env).is_ok_and(|n| n > 0),
+        Kind::Op(ScalarOp::Shl, es) => match es.as_slice() {
+            [one, by] => is_one(one) && is_place(by, places) && e.ty == Ty::Scalar(ScalarType::I32),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn is_one(e: &Ex) -> bool {
+    matches!(&e.kind, Kind::Lit(l) if l.as_int() == Some(1))
+}
+
+/// Whether an expression is one of these names, of any type.
+fn is_place(e: &Ex, places: &Vars) -> bool {
+    match &e.kind {
+        Kind::Var(v) => places.contains(v),
+        Kind::Op(ScalarOp::Cast(_), es) => es.iter().all(|e| is_place(e, places)),
+        _ => false,
+    }
 }

@@ -271,9 +271,12 @@ impl Pattern {
             Some(d) if d <= unit => (s.lanes * d.max(wanted) / unit).ceil(),
             _ => s.lanes * (wanted / unit).ceil(),
         };
-        // A small table has few blocks, wherever the work-items read it.
-        let blocks_of = |unit: f64, wanted: f64| {
-            blocks_of(unit, wanted).min((a.footprint / unit).ceil().max((wanted / unit).ceil()))
+        // A small table has few blocks, wherever data say that the work-items read it. The elements at multiples of a stride do not
+        // lie beside each other.
+        let anywhere = item.is_none() && a.lanes.is_empty();
+        let blocks_of = |unit: f64, wanted: f64| match anywhere {
+            true => blocks_of(unit, wanted).min((a.footprint / unit).max(wanted / unit).ceil()),
+            false => blocks_of(unit, wanted),
         };
         let blocks = |unit: f64| blocks_of(unit, wanted);
         // A vector at any place is as many accesses as it has scalars.
@@ -660,6 +663,13 @@ mod tests {
         let a = Access { item_stride: Some(4), width: 4, lanes, ..global };
         let halves = Pattern::of(&a, &Streaks::of(&k), &s, &m);
         assert_eq!((halves.sectors, halves.lines, halves.waste), (16.0, 16.0, 1.0));
+        // A table with a stride between the elements that work-items read has a line for each; at unknown places, only its own lines.
+        let table = |item_stride| {
+            let global = access(Mem::Global(0), false, 1e6);
+            let a = Access { item_stride, width: 4, footprint: 1024.0, ..global };
+            Pattern::of(&a, &Streaks::of(&k), &s, &m).lines
+        };
+        assert_eq!((table(Some(64)), table(None)), (32.0, 8.0));
         // All work-items read the same place.
         let one = of(0, 1);
         assert_eq!((one.sectors, one.lines, one.new), (1.0, 1.0, 0.125));

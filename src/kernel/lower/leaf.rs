@@ -354,6 +354,60 @@ fn is_harmless(e: &Expr, check: Check) -> bool {
     }
 }
 
+/// Returns the quotient or the remainder of a number that is not negative by a power of two, whose exponent is not known, as a shift or
+/// a mask: a division takes many operations.
+fn by_power_of_two(op: ScalarOp, t: ScalarType, a: &Expr, b: &Expr, width: usize) -> Option<Expr> {
+    let natural = || !t.is_signed() || a.values().is_some_and(|(least, _)| least >= 0);
+    if !matches!(op, ScalarOp::Div | ScalarOp::Rem) || !t.is_integer() || !natural() {
+        return None;
+    }
+    let bits = i64::try_from(t.bits()).ok()? - i64::from(t.is_signed());
+    let (exponent, _) = exponent_of(b, bits)?;
+    let ty = ElemTy { scalar: t, width };
+    let [a, b, exponent] = [a, b, &exponent].map(|e| e.clone().widen(width));
+    Some(match op {
+        ScalarOp::Div => Expr::Op(ScalarOp::Shr, ty, vec![a, exponent]),
+        _ => {
+            let one = Expr::Lit(Lit::int(t, 1)).widen(width);
+            let mask = Expr::Op(ScalarOp::Sub, ty, vec![b, one]);
+            Expr::Op(ScalarOp::BitAnd, ty, vec![a, mask])
+        }
+    })
+}
+
+/// Returns the exponent of a power of two, and the greatest value that it has, if all of them are less than `bits`.
+fn exponent_of(e: &Expr, bits: i64) -> Option<(Expr, i64)> {
+    let number = |e: &Expr| match e {
+        Expr::Lit(l) => l.as_int().filter(|n| *n > 0 && n.count_ones() == 1),
+        _ => None,
+    };
+    let Expr::Op(op, ty, es) = e else { return None };
+    let [x, y] = es.as_slice() else { return None };
+    let (power, exponent, most) = match op {
+        ScalarOp::Shl => {
+            let (least, most) = y.values()?;
+            (number(x)?, y.clone(), (least >= 0).then_some(most)?)
+        }
+        ScalarOp::Mul => {
+            let (power, other) = match (number(x), number(y)) {
+                (Some(power), _) => (power, y),
+                (_, Some(power)) => (power, x),
+                _ => return None,
+            };
+            let (exponent, most) = exponent_of(other, bits)?;
+            (power, exponent, most)
+        }
+        _ => return None,
+    };
+    let more = i64::from(power.trailing_zeros());
+    let most = most.checked_add(more).filter(|most| *most < bits)?;
+    if more == 0 {
+        return Some((exponent, most));
+    }
+    let more = Expr::Lit(Lit::int(ty.scalar, more.into())).widen(ty.width);
+    Some((Expr::Op(ScalarOp::Add, *ty, vec![exponent, more]), most))
+}
+
 /// Whether evaluating an expression may fail.
 fn may_fail(e: &SExpr) -> bool {
     match e {
@@ -546,6 +600,11 @@ impl Leaf<'_> {
         }
         if let Some(known) = of_literals(op, t, &es) {
             return Ok(known);
+        }
+        if let [a, b] = es.as_slice()
+            && let Some(quick) = by_power_of_two(op, t, a, b, width)
+        {
+            return Ok(quick);
         }
         let mut es: Vec<Expr> = es.into_iter().map(|e| e.widen(width)).collect();
         if self.cx.views().checked

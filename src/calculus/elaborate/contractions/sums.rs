@@ -5,6 +5,9 @@
 //!
 //! A factor of each of several sums, such as the scale of a group of weights, goes into the sums: `sum of s * (sum of a * b)` is
 //! `sum of a * (s * b)`, whose factor `s * b` is computed of one of the maps.
+//!
+//! In a map that has no other map inside, such as that of a matrix of few bits times a vector, the sums of a group and their factors
+//! are one sum: `sum of s * (sum of a - sum of b)` is `sum of s * (a - b)`. Then neighbouring work-items read neighbouring elements.
 
 use super::super::approx::Approx;
 use super::super::core::{Ex, Kind, Lambda, Layout, Var};
@@ -58,8 +61,12 @@ impl Sums<'_> {
             }
             _ => {}
         }
-        if depth > 1
-            && let Some(sums) = self.sums(e).or_else(|| self.scaled(e))
+        let other = match depth {
+            0 => None,
+            1 => self.one_sum(e),
+            _ => self.sums(e).or_else(|| self.scaled(e)),
+        };
+        if let Some(sums) = other
             && self.approx.use_it()
         {
             *e = sums;
@@ -113,6 +120,76 @@ impl Sums<'_> {
         let Kind::Prim(prim, funs, sizes, _) = &reduction.kind else { return None };
         let kind = Kind::Prim(*prim, funs.clone(), sizes.clone(), vec![start.clone(), all]);
         Some(Ex { kind, ..reduction.clone() }.refreshed(self.fresh))
+    }
+
+    /// Returns a sum of what is computed of sums, each with factors of its own, as one sum.
+    fn one_sum(&mut self, reduction: &Ex) -> Option<Ex> {
+        let (f, arrays) = Sums::summed(reduction)?;
+        let (lets, mut body) = f.body.as_ref().clone().apart_from_lets();
+        let mut scalars = vec![];
+        for (p, value) in lets.into_iter().rev() {
+            match p {
+                Layout::Var(v, _) if Sums::summed(&value).is_some() && body.uses(v) == 1 => {
+                    body.put(v, &value);
+                }
+                _ if contains_pattern(&value) => return None,
+                p => scalars.push((p, value)),
+            }
+        }
+        let is_bare = Sums::summed(&body).is_some();
+        let (mut params, mut rows) = (vec![], vec![]);
+        let element = self.element(&body, &mut params, &mut rows).filter(|_| !is_bare)?;
+        let [start, outer] = operands(reduction)?;
+        let Ty::Array(m, _) = &rows.first()?.ty else { return None };
+        let ty = Ty::array(m, &element.ty);
+        let g = Lambda { params, body: Box::new(element) };
+        scalars.reverse();
+        let group = Ex::new(Kind::Map(Prim::Map, g, rows), ty.clone(), body.span).after(scalars);
+        let Ty::Array(n, _) = &outer.ty else { return None };
+        let f = Lambda { params: f.params.clone(), body: Box::new(group) };
+        let kind = Kind::Map(Prim::Map, f, arrays.to_vec());
+        let all = Ex { kind, ty: Ty::array(n, &ty), ..outer.clone() }.join()?;
+        let Kind::Prim(prim, funs, sizes, _) = &reduction.kind else { return None };
+        let kind = Kind::Prim(*prim, funs.clone(), sizes.clone(), vec![start.clone(), all]);
+        Some(Ex { kind, ..reduction.clone() }.refreshed(self.fresh))
+    }
+
+    /// Returns the element whose sum an expression is. Adds what it reads, and from which arrays.
+    fn element(&mut self, e: &Ex, params: &mut Vec<Layout>, rows: &mut Vec<Ex>) -> Option<Ex> {
+        if let Some((g, arrays)) = Sums::summed(e) {
+            let mut element = g.body.as_ref().clone();
+            for (p, array) in g.params.iter().zip(arrays) {
+                if rows.first().is_some_and(|first: &Ex| first.length() != array.length()) {
+                    return None;
+                }
+                let known = rows.iter().position(|row| row == array).map(|k| &params[k]);
+                match (p, known) {
+                    (Layout::Var(v, _), Some(same @ Layout::Var(..))) => {
+                        element.put(*v, &same.value(array.span));
+                    }
+                    _ => {
+                        params.push(p.renamed(&mut element, self.fresh));
+                        rows.push(array.clone());
+                    }
+                }
+            }
+            return (!contains_pattern(&element)).then_some(element);
+        }
+        let Kind::Op(op, parts) = &e.kind else { return None };
+        let [a, b] = parts.as_slice() else { return None };
+        let both = match op {
+            ScalarOp::Add | ScalarOp::Sub => {
+                vec![self.element(a, params, rows)?, self.element(b, params, rows)?]
+            }
+            ScalarOp::Mul if !contains_pattern(a) => {
+                vec![a.clone(), self.element(b, params, rows)?]
+            }
+            ScalarOp::Mul if !contains_pattern(b) => {
+                vec![self.element(a, params, rows)?, b.clone()]
+            }
+            _ => return None,
+        };
+        Some(Ex { kind: Kind::Op(*op, both), ..e.clone() })
     }
 
     /// Returns the function whose results an expression sums, and what it is applied to.
