@@ -238,3 +238,45 @@ fn depth(t: &Ty) -> Option<(usize, ScalarType)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::texts::elaborated;
+
+    /// Returns the form of products of the rows of `x` and `w`, of these types, at this length of all dimensions.
+    fn product(n: u64, x: &str, w: &str, element: &str) -> String {
+        let text = format!(
+            "entry f [n][m][k] (x: [n][k]{x}) (w: [m][k]{w}) : [n][m]f32 =
+               map (\\r -> map (\\c -> reduce (+) 0 (map2 (\\a b -> {element}) r c)) w) x"
+        );
+        elaborated(n, &text).term.to_string()
+    }
+
+    #[test]
+    fn narrow_numbers_are_converted_in_front_of_the_product() {
+        let weights = product(300, "f32", "f16", "a * f32.f16 b");
+        assert!(weights.contains("map (*) . zip"), "{weights}");
+        assert!(weights.contains("map (map (\\x -> f32.f16 x))"), "{weights}");
+        let bytes = product(300, "f16", "i8", "f32.f16 a * f32.i8 b");
+        assert!(bytes.contains("f32.f16 a * f32.f16 b"), "{bytes}");
+        assert!(bytes.contains("map (map (\\x -> f16.i8 x))"), "{bytes}");
+    }
+
+    #[test]
+    fn sides_of_a_batch_are_converted_in_front_of_it() {
+        let text = "
+            entry f [h][n][m][k] (p: [h][n][k]f32) (v: [h][m][k]f16) : [h][n][m]f32 =
+              map2 (\\p v -> map (\\r -> map (\\c -> reduce (+) 0 (map2 (\\a b -> a * f32.f16 b) r c)) v) p) p v";
+        let batch = elaborated(300, text).term.to_string();
+        assert!(batch.contains("map (map (map (\\x -> f32.f16 x)))"), "{batch}");
+    }
+
+    #[test]
+    fn others_stay() {
+        for (n, x, element) in [(300, "f16", "f32.f16 a * f32.f16 b"), (12, "f32", "a * f32.f16 b")]
+        {
+            let stays = product(n, x, "f16", element);
+            assert!(stays.contains(element), "{stays}");
+        }
+    }
+}

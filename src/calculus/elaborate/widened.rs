@@ -35,13 +35,21 @@ pub(super) type OnProduct<'a> =
 pub(super) fn each_product(t: &Term, change: OnProduct) -> Built {
     let mut done = Term::id(&t.ty().dom);
     let mut chain = t.chain();
+    // The sides of a product in a batch are those of the batch.
+    if let Some(cross) = chain.last()
+        && *cross.op() == Op::Cross
+    {
+        let (a, b) = build::halves(&cross.ty().dom)?;
+        chain.push(Term::new(Op::Bimap, vec![], vec![], vec![Term::id(&a), Term::id(&b)])?);
+    }
     // The first that is applied is the last.
     while let Some(f) = chain.pop() {
         let f = match f.op() {
             Op::Fork | Op::Bimap => build::each_arg(&f, |a| each_product(a, change))?,
             Op::Fold | Op::While => build::each_arg(&f, |a| each_product(a, change))?,
             Op::Map(MapKind::Plain) if reduces(&f) => {
-                build::each_arg(&f, |a| each_product(a, change))?
+                let changed = build::each_arg(&f, |a| each_product(a, change))?;
+                if changed == f { f } else { without_conversions(&changed, &mut done)? }
             }
             _ => f,
         };
@@ -50,10 +58,44 @@ pub(super) fn each_product(t: &Term, change: OnProduct) -> Built {
                 chain.truncate(chain.len() - 2);
                 done = build::compose(&product, &done)?;
             }
+            None if f.args().iter().all(|a| *a.op() == Op::Id) && *f.op() == Op::Bimap => {}
             None => done = build::compose(&f, &done)?,
         }
     }
     Ok(done)
+}
+
+/// Returns a map over a batch without the conversions of both sides with which its function begins: they follow `before`.
+fn without_conversions(f: &Term, before: &mut Term) -> Built {
+    let (chain, n) = (f.args()[0].chain(), &f.sizes()[0]);
+    let Some((sides, rest)) = chain.split_last() else { return Ok(f.clone()) };
+    let converts = *sides.op() == Op::Bimap && sides.args().iter().all(only_converts);
+    if !converts || rest.is_empty() {
+        return Ok(f.clone());
+    }
+    let map = |f: &Term| build::map(MapKind::Plain, n, f);
+    *before = match &before.chain()[..] {
+        [zip, pair @ ..] if *zip.op() == Op::Zip => {
+            let pair = match pair {
+                [] => Term::id(&zip.ty().dom),
+                pair => Term::of_chain(pair)?,
+            };
+            let each = build::bimap(&map(&sides.args()[0])?, &map(&sides.args()[1])?)?;
+            build::view(Op::Zip, &build::compose(&each, &pair)?)?
+        }
+        _ => build::compose(&map(sides)?, before)?,
+    };
+    map(&Term::of_chain(rest)?)
+}
+
+/// Whether a function only converts numbers.
+fn only_converts(f: &Term) -> bool {
+    match f.op() {
+        Op::Id => true,
+        Op::Map(MapKind::Plain) => only_converts(&f.args()[0]),
+        Op::Scalar(f) => matches!(&f.body, SExpr::Op(ScalarOp::Cast(_), ..)),
+        _ => false,
+    }
 }
 
 /// Returns the product of all pairs of two sides, changed; `None` if this is none, or if it stays.
