@@ -78,9 +78,19 @@ impl Cut {
     ) -> Option<Ex> {
         let Cut { mut f, mut args, outside, name, .. } = self;
         f.params.extend(parts_of(name, components.len())?);
-        args.extend(components);
+        // Several maps may read a component, which is computed once.
+        let mut named = vec![];
+        args.extend(components.into_iter().map(|array| shared(array, &mut named, fresh)));
         let rows: Vec<_> = f.params.iter().zip(&args).collect();
         let all = map_by_parts(*f.body, &rows, apart, fresh)?;
+        let all = named.into_iter().rev().fold(all, |mut all, (p, array)| {
+            let Layout::Var(v, _) = &p else { return all };
+            if all.uses(*v) > 1 && !array.is_free_of_cost() {
+                return all.bound(p, array);
+            }
+            all.put(*v, &array);
+            all
+        });
         Some(all.after(outside))
     }
 }

@@ -13,6 +13,7 @@ use super::core::{Ex, Kind, Lambda, Layout, Var};
 use super::fission::{in_branch, only_computes};
 use super::hoist::contains_reduction;
 use super::outward;
+use super::unused::keep_used;
 use crate::lang::typed::Prim;
 
 /// Which nests become one.
@@ -176,4 +177,5 @@ fn absorb(g: &mut Lambda, args: &mut Vec<Ex>, k: usize) {
     }
     g.params.extend(h.params);
     args.extend(arrays);
+    keep_used(g, args);
 }

@@ -66,7 +66,8 @@ impl Fission<'_> {
     /// Changes all nests in an expression that is computed `times` times. Returns whether there were any.
     fn walk(&mut self, e: &mut Ex, times: u64) -> bool {
         let length = self.rows(&e.ty);
-        match &mut e.kind {
+        let mut shared = vec![];
+        let changed = match &mut e.kind {
             Kind::Map(Prim::Map, f, args) => {
                 let inside = times.saturating_mul(length);
                 let mut changed = false;
@@ -75,7 +76,7 @@ impl Fission<'_> {
                     changed |= self.walk(arg, times);
                 }
                 changed |= self.columns(f, args, inside);
-                changed |= self.nest(f, args, inside);
+                changed |= self.nest(f, args, &mut shared, inside);
                 changed | self.walk(&mut f.body, inside)
             }
             // The program itself has chosen what a low-level map computes.
@@ -92,11 +93,22 @@ impl Fission<'_> {
                 }
                 changed
             }
+        };
+        if !shared.is_empty() {
+            *e = e.clone().after(shared);
         }
+        changed
     }
 
-    /// Moves the products in the function of a map in front of the map: they become its first arrays. Returns whether there are any.
-    fn nest(&mut self, f: &mut Lambda, args: &mut Vec<Ex>, times: u64) -> bool {
+    /// Moves the products in the function of a map in front of the map: they become its first arrays. Returns whether there are any. Arrays
+    /// that are computed, and that both the products and the rest of the function read, get names in `shared`.
+    fn nest(
+        &mut self,
+        f: &mut Lambda,
+        args: &mut Vec<Ex>,
+        shared: &mut Vec<(Layout, Ex)>,
+        times: u64,
+    ) -> bool {
         // The rules know products, and products with scalar functions of their results. But the tiles of a product with a
         // mask are better off without other work, and so are two products, whether of different rows or of common ones (matrix
         // instructions compute one product), and a product that is summed in parts.
@@ -112,6 +124,15 @@ impl Fission<'_> {
         }
         let mut place = Place { rows: f.own(), lets: vec![], times, found: vec![] };
         self.inner(&mut f.body, &mut place);
+        let free = f.body.free();
+        for (p, arg) in f.params.iter().zip(args.iter_mut()) {
+            let read = |(_, row): &(Layout, Ex)| p.meets(&row.free());
+            if p.meets(&free) && !arg.is_free_of_cost() && place.found.iter().any(read) {
+                let name = Layout::Var((self.fresh)(), arg.ty.clone());
+                let value = name.value(arg.span);
+                shared.push((name, std::mem::replace(arg, value)));
+            }
+        }
         for (name, row) in &place.found {
             let Some(product) = Ex::map_of(row.clone(), f.params.iter().zip(&*args), self.fresh)
             else {

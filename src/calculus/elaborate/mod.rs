@@ -5,7 +5,7 @@
 //! [`interchange`], [`scan_fusion`]), maps side by side become one ([`beside`], [`inward`]), and bracket abstraction removes its variables ([`bracket`],
 //! [`patterns`], [`leaf`], [`build`], [`lift`]). Then the term is brought into a normal form, for which the rewrite rules are
 //! written: maps move behind views ([`natural`]), reductions of the same elements become one ([`together`]), batches of
-//! composed products are cut ([`batches`]), and views move out of nests of maps ([`nests`]). Programs with few rows have a
+//! composed products are cut ([`batches`]), rows are read once ([`rows_once`]), and views move out of nests of maps ([`nests`]). Operands of mixed products are converted ([`mixed`]). Programs with few rows have a
 //! second form ([`apart`]), and so have products with few results of long rows ([`parts`]), reductions of long columns in maps ([`column_sums`]), convolutions and other contractions
 //! ([`contractions`]), loops that fold ([`folds`]), products among other work ([`fission`]), also of rows that are computed ([`operand_rows`]), reductions in branches ([`branches`]), histograms of rows ([`flat`]), counting sorts with many buckets ([`digits`]), loops with long states in maps ([`loops_out`]), irregular operations of long rows ([`irregular`]), results of the same rows ([`beside`]), arrays that are cheap to compute again ([`again`]), scalars of rows ([`row_scalars`]), also of few, long ones ([`long_rows`]), results of states ([`states_apart`]), functions of columns ([`whole_rows`]), operands that are computed where they are read ([`on_read`]) or converted where they are multiplied ([`widened`]) and stages of large elements ([`distributed`]). Elaboration never evaluates a program,
 //! never chooses how it runs, and knows nothing of rewriting. Forms that differ by rounding stand apart ([`approx`]).
@@ -55,6 +55,7 @@ mod leaves;
 mod lift;
 mod long_rows;
 mod loops_out;
+mod mixed;
 mod natural;
 mod nests;
 mod networks;
@@ -71,6 +72,7 @@ mod ranges;
 mod recurrences;
 mod row_scalars;
 mod row_sums;
+mod rows_once;
 mod same_pass;
 mod scan_ends;
 mod scan_fusion;
@@ -358,6 +360,7 @@ fn forms_of(body: &Ex, env: &mut SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Res
 fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>, TypeError> {
     let term = row_sums::flat(term)
         .and_then(|t| natural::views_first(&t))
+        .and_then(|t| rows_once::in_batches(&t))
         .and_then(|t| together::reductions_together(&t))
         .and_then(|t| natural::views_first(&t))
         .and_then(|t| batches::cut(&t, env))
@@ -367,7 +370,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         .and_then(copies::copied)?;
     let widened = widened::operands(&term)?;
     let converted = widened.is_some().then(|| term.clone());
-    let term = widened.unwrap_or(term);
+    let term = mixed::converted(&widened.unwrap_or(term), env)?;
     let apart = apart::reductions_apart(&term, env)?;
     let whole = apart.as_ref().unwrap_or(&term);
     let on_read = on_read::operands(whole, on_read::FEW, env)?;

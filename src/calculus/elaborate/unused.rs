@@ -31,8 +31,18 @@ pub(super) fn dropped(e: &mut Ex) {
     }
 }
 
-/// Drops the parameters that a function does not use any more; one remains.
+/// Drops the parameters that a function does not use any more, and those that have the same array as another one; one remains.
 pub(super) fn keep_used(f: &mut Lambda, args: &mut Vec<Ex>) {
+    for k in 1..args.len() {
+        let same = |j: &usize| args[*j].kind == args[k].kind && args[k].is_free_of_cost();
+        let Some(j) = (0..k).find(same) else { continue };
+        let (first, other) = (f.params[j].vars(), f.params[k].vars());
+        if first.len() == other.len() {
+            for ((first, ty), (other, _)) in first.into_iter().zip(other) {
+                f.body.put(other, &Ex::new(Kind::Var(first), ty, args[k].span));
+            }
+        }
+    }
     let used = f.body.free();
     let params = std::mem::take(&mut f.params).into_iter().zip(std::mem::take(args));
     let (kept, dropped): (Vec<_>, Vec<_>) = params.partition(|(p, _)| p.meets(&used));

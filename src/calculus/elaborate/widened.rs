@@ -8,6 +8,7 @@
 use super::build::{self, Built, reduces};
 use crate::calculus::op::products::Products;
 use crate::calculus::scalar::{SExpr, ScalarFn};
+use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::ScalarOp;
@@ -22,40 +23,99 @@ pub(super) fn operands(t: &Term) -> Result<Option<Term>, TypeError> {
     if !converts {
         return Ok(None);
     }
-    let widened = within(t)?;
+    let widened = each_product(t, &product)?;
     Ok((widened != *t).then_some(widened))
 }
 
-fn within(t: &Term) -> Built {
+/// A change of the sides and of the element of a product of all pairs, of so many rows on each side.
+pub(super) type OnProduct<'a> =
+    &'a dyn Fn(&Term, &Term, [&Size; 2]) -> Result<Option<[Term; 2]>, TypeError>;
+
+/// Returns the term with its products of all pairs changed, those for which `change` gives others.
+pub(super) fn each_product(t: &Term, change: OnProduct) -> Built {
     let mut done = Term::id(&t.ty().dom);
     let mut chain = t.chain();
+    // The sides of a product in a batch are those of the batch.
+    if let Some(cross) = chain.last()
+        && *cross.op() == Op::Cross
+    {
+        let (a, b) = build::halves(&cross.ty().dom)?;
+        chain.push(Term::new(Op::Bimap, vec![], vec![], vec![Term::id(&a), Term::id(&b)])?);
+    }
     // The first that is applied is the last.
     while let Some(f) = chain.pop() {
         let f = match f.op() {
-            Op::Fork | Op::Bimap => build::each_arg(&f, within)?,
-            Op::Fold | Op::While => build::each_arg(&f, within)?,
-            Op::Map(MapKind::Plain) if reduces(&f) => build::each_arg(&f, within)?,
+            Op::Fork | Op::Bimap => build::each_arg(&f, |a| each_product(a, change))?,
+            Op::Fold | Op::While => build::each_arg(&f, |a| each_product(a, change))?,
+            Op::Map(MapKind::Plain) if reduces(&f) => {
+                let changed = build::each_arg(&f, |a| each_product(a, change))?;
+                if changed == f { f } else { without_conversions(&changed, &mut done)? }
+            }
             _ => f,
         };
-        match product(&f, &chain)? {
+        match of_pairs(&f, &chain, change)? {
             Some(product) => {
                 chain.truncate(chain.len() - 2);
                 done = build::compose(&product, &done)?;
             }
+            None if f.args().iter().all(|a| *a.op() == Op::Id) && *f.op() == Op::Bimap => {}
             None => done = build::compose(&f, &done)?,
         }
     }
     Ok(done)
 }
 
-/// Returns the product of all pairs of two sides, of which some are converted, and `None` if this is none.
-fn product(sides: &Term, after: &[Term]) -> Result<Option<Term>, TypeError> {
+/// Returns a map over a batch without the conversions of both sides with which its function begins: they follow `before`.
+fn without_conversions(f: &Term, before: &mut Term) -> Built {
+    let (chain, n) = (f.args()[0].chain(), &f.sizes()[0]);
+    let Some((sides, rest)) = chain.split_last() else { return Ok(f.clone()) };
+    let converts = *sides.op() == Op::Bimap && sides.args().iter().all(only_converts);
+    if !converts || rest.is_empty() {
+        return Ok(f.clone());
+    }
+    let map = |f: &Term| build::map(MapKind::Plain, n, f);
+    *before = match &before.chain()[..] {
+        [zip, pair @ ..] if *zip.op() == Op::Zip => {
+            let pair = match pair {
+                [] => Term::id(&zip.ty().dom),
+                pair => Term::of_chain(pair)?,
+            };
+            let each = build::bimap(&map(&sides.args()[0])?, &map(&sides.args()[1])?)?;
+            build::view(Op::Zip, &build::compose(&each, &pair)?)?
+        }
+        _ => build::compose(&map(sides)?, before)?,
+    };
+    map(&Term::of_chain(rest)?)
+}
+
+/// Whether a function only converts numbers.
+fn only_converts(f: &Term) -> bool {
+    match f.op() {
+        Op::Id => true,
+        Op::Map(MapKind::Plain) => only_converts(&f.args()[0]),
+        Op::Scalar(f) => matches!(&f.body, SExpr::Op(ScalarOp::Cast(_), ..)),
+        _ => false,
+    }
+}
+
+/// Returns the product of all pairs of two sides, changed; `None` if this is none, or if it stays.
+fn of_pairs(sides: &Term, after: &[Term], change: OnProduct) -> Result<Option<Term>, TypeError> {
     let [.., pairs, cross] = after else { return Ok(None) };
     let is_map = |t: &Term| *t.op() == Op::Map(MapKind::Plain);
     let is_pair = matches!(sides.op(), Op::Fork | Op::Bimap) && *cross.op() == Op::Cross;
     if !is_pair || !is_map(pairs) || !is_map(&pairs.args()[0]) || !reduces(pairs) {
         return Ok(None);
     }
+    let [n, m] = [0, 1].map(|k| &cross.sizes()[k]);
+    let element = &pairs.args()[0].args()[0];
+    let Some([sides, element]) = change(sides, element, [n, m])? else { return Ok(None) };
+    let inner = build::map(MapKind::Plain, m, &element)?;
+    let all = build::view(Op::Cross, &sides)?;
+    build::compose(&build::map(MapKind::Plain, n, &inner)?, &all).map(Some)
+}
+
+/// Returns the sides as they are before their conversion, and the element with the conversions; `None` if nothing is converted.
+fn product(sides: &Term, element: &Term, _: [&Size; 2]) -> Result<Option<[Term; 2]>, TypeError> {
     let (a, b) = (narrow(&sides.args()[0])?, narrow(&sides.args()[1])?);
     if a.is_none() && b.is_none() {
         return Ok(None);
@@ -70,12 +130,8 @@ fn product(sides: &Term, after: &[Term]) -> Result<Option<Term>, TypeError> {
         Op::Fork => build::fork(&a, &b)?,
         _ => build::bimap(&a, &b)?,
     };
-    let element = &pairs.args()[0].args()[0];
     let element = pushed(element, &build::bimap(&of_a, &of_b)?)?;
-    let [n, m] = [0, 1].map(|k| cross.sizes()[k].clone());
-    let inner = build::map(MapKind::Plain, &m, &element)?;
-    let all = build::view(Op::Cross, &sides)?;
-    build::compose(&build::map(MapKind::Plain, &n, &inner)?, &all).map(Some)
+    Ok(Some([sides, element]))
 }
 
 /// Whether this converts an element for which there are matrix instructions to the type of their sums.

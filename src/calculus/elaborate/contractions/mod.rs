@@ -35,6 +35,7 @@ use super::interchange::named;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::types::ScalarType;
 pub(super) use counters::affine;
 use counters::{Axis, Reads, axis, contains_pattern, read_at, substitute};
 use operands::{Operands, slides};
@@ -409,6 +410,12 @@ impl Contractions<'_> {
         let [a, b] = &greatest[..] else { return None };
         let mut found = [a, b].map(|s| Operand { depends: s.clone(), parts: vec![] });
         distribute(element, nest, &mut found)?;
+        // Matrix instructions convert what they multiply.
+        if found.iter().flat_map(|o| &o.parts).all(|part| widened(part).is_some()) {
+            for part in found.iter_mut().flat_map(|o| &mut o.parts) {
+                *part = widened(part)?.clone();
+            }
+        }
         let [a, b] = found;
         (!a.parts.is_empty() && !b.parts.is_empty()).then_some((a, b))
     }
@@ -576,6 +583,21 @@ fn distribute(e: &Ex, nest: &Vars, operands: &mut [Operand; 2]) -> Option<()> {
         }
         _ => None,
     }
+}
+
+/// Returns the read of a narrow number that is only converted to the type of sums.
+fn widened(part: &Ex) -> Option<&Ex> {
+    let Kind::Op(ScalarOp::Cast(_), of) = &part.kind else { return None };
+    let [read] = &of[..] else { return None };
+    let (Ty::Scalar(from), Ty::Scalar(to)) = (&read.ty, &part.ty) else { return None };
+    let exact = match to {
+        ScalarType::F32 => {
+            matches!(from, ScalarType::F16 | ScalarType::BF16 | ScalarType::I8 | ScalarType::U8)
+        }
+        ScalarType::I32 => *from == ScalarType::I8,
+        _ => false,
+    };
+    (exact && matches!(read.kind, Kind::Index(..))).then_some(read)
 }
 
 /// Whether a reduction is a sum.

@@ -235,3 +235,14 @@ fn factors_have_one_order() {
     };
     assert_eq!(of("a b"), of("b a"));
 }
+
+#[test]
+fn numbers_that_matrix_instructions_convert_stay_narrow() {
+    let text = "
+        entry f [n][m][k] (x: [n][k]f16) (y: [m][k]f16) : [n][m]f32 =
+          map (\\a -> map (\\b -> sum (map2 (\\u v -> f32.f16 u * f32.f16 v) a b)) y) x";
+    for form in elaborated(text, &[("n", 64), ("m", 64), ("k", 64)]).forms() {
+        let form = form.to_string();
+        assert!(form.contains("f32.f16 a * f32.f16 b"), "{form}");
+    }
+}
