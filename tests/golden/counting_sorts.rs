@@ -87,7 +87,7 @@ fn a_group_sorts_a_row() {
 fn a_group_sorts_a_row_by_digits() {
     let rt = cpu();
     let gpu =
-        DeviceLimits { access_bytes: 16, local_mem_bytes: 64 << 10, ..DeviceLimits::default() };
+        DeviceLimits { access_bytes: 16, local_mem_bytes: 96 << 10, ..DeviceLimits::default() };
     for (n, k, digits) in [
         (127, 5, false),
         (128, 1, true),
@@ -113,10 +113,14 @@ fn oclgrind_finds_nothing_where_a_group_sorts_a_row() {
     for sorted in rows_sorted(&DeviceLimits::default(), 67, 5) {
         sorted.grind();
     }
-    let gpu =
-        DeviceLimits { access_bytes: 16, local_mem_bytes: 64 << 10, ..DeviceLimits::default() };
-    for (n, k) in [(150, 20), (4001, 20)] {
-        for sorted in rows_sorted(&gpu, n, k) {
+    let gpu = |items| DeviceLimits {
+        max_work_group_size: items,
+        max_item_sizes: [items; 3],
+        access_bytes: 16,
+        ..DeviceLimits::default()
+    };
+    for (items, n, k) in [(256, 150, 20), (128, 2001, 4)] {
+        for sorted in rows_sorted(&gpu(items), n, k) {
             sorted.grind();
         }
     }

@@ -7,7 +7,6 @@
 //! On a GPU, work-groups sort blocks (`counting_sort_groups`), and an array of a group is one such block. If it is short, or if the
 //! device has no local memory of its own, each work-item finds the place of its elements by comparison with all others.
 
-use super::counting_sort_groups::OfGroup;
 use super::dest::Dest;
 use super::leaf::{self, Emit};
 use super::lowerer::{Context, Lowerer};
@@ -109,10 +108,9 @@ impl Lowerer {
             let Shape::Pair(numbers, _) = self.views.shape(&f.ty().dom)? else {
                 return stop(Code::Internal, "a counting sort takes two arrays");
             };
-            return match self.sort_of_group(k, n) {
-                OfGroup::Tile(t) => self.sort_tile_in_group(s, &t, &counted, &to),
-                OfGroup::Block(t) => self.sort_block_in_group(s, &t, &counted, &to),
-                OfGroup::Compared => self.sort_in_group(s, &numbers, &counted, &to),
+            return match self.sort_by_tiles(s, &counted, &to)? {
+                true => Ok(()),
+                false => self.sort_in_group(s, &numbers, &counted, &to),
             };
         }
         match self.tiles_for(s) {
@@ -126,7 +124,7 @@ impl Lowerer {
     /// Whether a counting sort in a group sorts tiles, so that its results need no memory of its own.
     pub fn sorts_tiles(&self, f: &Term) -> Step<bool> {
         let (k, n) = (self.views.size(&f.sizes()[0])?, self.views.size(&f.sizes()[1])?);
-        Ok(!matches!(self.sort_of_group(k, n), OfGroup::Compared))
+        Ok(self.has_tiles(k, n))
     }
 
     /// Bytes of local memory that counting sorts in a group need, apart from their arrays.

@@ -44,7 +44,7 @@ const ELEMENTS_OF_COUNTER: i64 = 8;
 const BUCKETS_WITH_COPIES: i64 = 64;
 
 /// How a group sorts an array of its own.
-pub enum OfGroup {
+enum OfGroup {
     /// The array is one tile.
     Tile(Tiles),
     /// The array is a block of several tiles.
@@ -128,7 +128,7 @@ impl Lowerer {
 
     /// Returns how the work-items of a group sort an array of their own. Without local memory, or if there are few elements, comparing
     /// them is as good.
-    pub fn sort_of_group(&self, k: i64, n: i64) -> OfGroup {
+    fn sort_of_group(&self, k: i64, n: i64) -> OfGroup {
         let bits = bits_below(k).max(1);
         let [group, 1, 1] = self.kernel.group else { return OfGroup::Compared };
         if n < COMPARED || !self.options.device.shares_local_memory() {
@@ -154,6 +154,21 @@ impl Lowerer {
         } else {
             OfGroup::Compared
         }
+    }
+
+    /// Whether the work-items of a group sort an array of their own in tiles.
+    pub fn has_tiles(&self, k: i64, n: i64) -> bool {
+        !matches!(self.sort_of_group(k, n), OfGroup::Compared)
+    }
+
+    /// The work-items of a group sort an array of their own in tiles, if that is better than comparing the elements. Returns whether it is.
+    pub fn sort_by_tiles(&mut self, s: Sorting, counted: &Dest, to: &Dest) -> Step<bool> {
+        match self.sort_of_group(s.k, s.n) {
+            OfGroup::Tile(t) => self.sort_tile_in_group(s, &t, counted, to)?,
+            OfGroup::Block(t) => self.sort_block_in_group(s, &t, counted, to)?,
+            OfGroup::Compared => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Bytes of local memory that sorting an array of a group needs, apart from the array.
@@ -438,7 +453,7 @@ impl Lowerer {
     }
 
     /// Sorts an array of the work-items of a group tile by tile. The buckets are counted first.
-    pub fn sort_block_in_group(
+    fn sort_block_in_group(
         &mut self,
         s: Sorting,
         t: &Tiles,
@@ -468,13 +483,7 @@ impl Lowerer {
     }
 
     /// Sorts an array that is one tile of the work-items of a group.
-    pub fn sort_tile_in_group(
-        &mut self,
-        s: Sorting,
-        t: &Tiles,
-        counted: &Dest,
-        to: &Dest,
-    ) -> Step<()> {
+    fn sort_tile_in_group(&mut self, s: Sorting, t: &Tiles, counted: &Dest, to: &Dest) -> Step<()> {
         let sort = self.tile_sort(t.items, t.share, t.widest())?;
         let start = Index::from(0);
         self.local(0, t.len(), false, &mut |me, i| me.hold(s, t, &sort, [&start, i]))?;
