@@ -65,7 +65,7 @@ void probe(global const int4* restrict from, global int4* restrict out) {{
 /// The number that is right at a place.
 fn expected(at: usize) -> usize {
     let from = ITEMS - 1 - at / 4;
-    if from % 2 == 0 { 4 * from + at % 4 } else { 0 }
+    if from.is_multiple_of(2) { 4 * from + at % 4 } else { 0 }
 }
 
 /// Whether the device has the copies, and they arrive.
