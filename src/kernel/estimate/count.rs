@@ -10,7 +10,7 @@ use super::op_kind::{OpKind, kind};
 use super::pressure;
 use super::trip_count::Trips;
 use crate::calculus::op::products::Products;
-use crate::kernel::ir::copies::arrives_late;
+use crate::kernel::ir::copies::Copied;
 use crate::kernel::ir::facts::Guard;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::team::shares;
@@ -67,7 +67,7 @@ pub fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     w.side_by_side();
     let spilled = w.out.spilled(REGISTERS);
     w.out.pressure = pressure::of(k, &spilled, &trips);
-    w.out.path = LOADS.map(|loads| critical_path(&k.body, &k.locals, &spilled, loads, &trips));
+    w.out.path = LOADS.map(|loads| critical_path(&k.body, &spilled, loads, &trips));
     for streak in &mut w.out.streaks {
         streak.places.sort_unstable();
     }
@@ -91,7 +91,7 @@ fn copies(b: &Block, locals: &[MemArray]) -> bool {
     for s in b {
         s.visit(&mut |s| {
             if let Stmt::Store(m, _, e) = s
-                && arrives_late(locals, *m, e)
+                && Copied::late(locals, *m, e).is_some()
             {
                 return;
             }

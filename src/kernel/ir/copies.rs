@@ -33,13 +33,13 @@ impl Copied<'_> {
             _ => None,
         }
     }
-}
 
-/// Whether a store of the value is a copy of global memory to an array of the group that may arrive late.
-pub fn arrives_late(locals: &[MemArray], m: Mem, e: &Expr) -> bool {
-    let Mem::Local(a) = m else { return false };
-    let from = |c: Copied| matches!(c.from, Mem::Global(_));
-    locals.get(a).is_some_and(|a| a.ahead) && Copied::of(e).is_some_and(from)
+    /// The load from global memory of which a store to an array of the group is a copy that may arrive late.
+    pub fn late<'a>(locals: &[MemArray], m: Mem, e: &'a Expr) -> Option<Copied<'a>> {
+        let Mem::Local(a) = m else { return None };
+        let copied = locals.get(a).filter(|a| a.ahead).and_then(|_| Copied::of(e))?;
+        matches!(copied.from, Mem::Global(_)).then_some(copied)
+    }
 }
 
 /// Whether all bits of a value are zero.

@@ -275,7 +275,8 @@ impl Lowerer {
         })
     }
 
-    /// Whether the device can copy blocks of the source to local memory while the group does something else.
+    /// Marks the memory of a tile if the device can copy blocks of the source there while the group does something else. Returns whether it
+    /// can.
     pub fn copies_ahead(&mut self, tile: &Tile, source: &View) -> Step<bool> {
         let whole = tile.plan.width == 1 || tile.plan.down == tile.lines;
         if !self.options.device.copies_ahead || !whole || !tile.t.is_element() {
@@ -284,13 +285,15 @@ impl Lowerer {
         let (id, name) = self.fresh("p");
         let any = Index::from(Var { id, name, lo: 0, hi: tile.unit().1 - 1 });
         let View::Elem(e) = tile.load(source, &any)? else { return Ok(false) };
-        let copied = Copied::of(&e).is_some_and(|c| matches!(c.from, Mem::Global(_)));
-        for slot in tile.slots.iter().filter(|_| copied) {
+        if !Copied::of(&e).is_some_and(|c| matches!(c.from, Mem::Global(_))) {
+            return Ok(false);
+        }
+        for slot in tile.slots.iter() {
             if let Mem::Local(a) = slot.mem {
                 self.kernel.locals[a].ahead = true;
             }
         }
-        Ok(copied)
+        Ok(true)
     }
 
     /// Copies a block to local memory, where it is from the next barrier on.

@@ -25,15 +25,12 @@ pub fn call(bytes: usize, to: &str, from: &str, condition: Option<&str>) -> Stri
 impl super::Printer<'_> {
     /// Returns the statement that stores a value by a copy, if it may arrive late.
     pub(super) fn copy_ahead(&self, m: Mem, to: &str, e: &Expr) -> Option<String> {
-        let Mem::Local(a) = m else { return None };
-        if !self.kernel.locals.get(a).is_some_and(|a| a.ahead) || self.stores_if.is_some() {
+        let Copied { from, t, at, guard } = Copied::late(&self.kernel.locals, m, e)?;
+        let changes = matches!(from, Mem::Global(b) if self.written.contains(&b));
+        if changes || at.has_data() || self.stores_if.is_some() {
             return None;
         }
-        let Copied { from: Mem::Global(b), t, at, guard } = Copied::of(e)? else { return None };
-        if self.written.contains(&b) || at.has_data() {
-            return None;
-        }
-        let from = self.place(Mem::Global(b), t, at, true)?;
+        let from = self.place(from, t, at, true)?;
         let condition = guard.map(|g| self.guard(g).0);
         self.needed.copies.set(true);
         Some(call(t.bytes(), to, &from, condition.as_deref()))

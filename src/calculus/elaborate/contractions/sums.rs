@@ -109,22 +109,15 @@ impl Sums<'_> {
             false => vec![with(&pair[0]), pair[1].clone()],
         };
         let product = Ex { kind: Kind::Op(ScalarOp::Mul, both), ..(*g.body).clone() };
-        let [start, outer] = operands(reduction)?;
         let [_, group] = operands(inner)?;
         let g = Lambda { params: g.params.clone(), body: Box::new(product) };
         let group = Ex { kind: Kind::Map(Prim::Map, g, rows.to_vec()), ..group.clone() };
-        let (Ty::Array(n, _), ty) = (&outer.ty, group.ty.clone()) else { return None };
-        let f = Lambda { params: f.params.clone(), body: Box::new(group) };
-        let kind = Kind::Map(Prim::Map, f, arrays.to_vec());
-        let all = Ex { kind, ty: Ty::array(n, &ty), ..outer.clone() }.join()?;
-        let Kind::Prim(prim, funs, sizes, _) = &reduction.kind else { return None };
-        let kind = Kind::Prim(*prim, funs.clone(), sizes.clone(), vec![start.clone(), all]);
-        Some(Ex { kind, ..reduction.clone() }.refreshed(self.fresh))
+        self.joined(reduction, group)
     }
 
     /// Returns a sum of what is computed of sums, each with factors of its own, as one sum.
     fn one_sum(&mut self, reduction: &Ex) -> Option<Ex> {
-        let (f, arrays) = Sums::summed(reduction)?;
+        let (f, _) = Sums::summed(reduction)?;
         let (lets, mut body) = f.body.as_ref().clone().apart_from_lets();
         let mut scalars = vec![];
         for (p, value) in lets.into_iter().rev() {
@@ -139,19 +132,26 @@ impl Sums<'_> {
         let is_bare = Sums::summed(&body).is_some();
         let (mut params, mut rows) = (vec![], vec![]);
         let element = self.element(&body, &mut params, &mut rows).filter(|_| !is_bare)?;
-        let [start, outer] = operands(reduction)?;
         let Ty::Array(m, _) = &rows.first()?.ty else { return None };
         let ty = Ty::array(m, &element.ty);
         let g = Lambda { params, body: Box::new(element) };
         scalars.reverse();
-        let group = Ex::new(Kind::Map(Prim::Map, g, rows), ty.clone(), body.span).after(scalars);
+        let group = Ex::new(Kind::Map(Prim::Map, g, rows), ty, body.span).after(scalars);
+        self.joined(reduction, group)
+    }
+
+    /// Returns a sum of what a map computes as the sum of all elements of the groups that the map gives instead.
+    fn joined(&mut self, sum: &Ex, group: Ex) -> Option<Ex> {
+        let (f, arrays) = Sums::summed(sum)?;
+        let [start, outer] = operands(sum)?;
         let Ty::Array(n, _) = &outer.ty else { return None };
+        let ty = Ty::array(n, &group.ty);
         let f = Lambda { params: f.params.clone(), body: Box::new(group) };
-        let kind = Kind::Map(Prim::Map, f, arrays.to_vec());
-        let all = Ex { kind, ty: Ty::array(n, &ty), ..outer.clone() }.join()?;
-        let Kind::Prim(prim, funs, sizes, _) = &reduction.kind else { return None };
-        let kind = Kind::Prim(*prim, funs.clone(), sizes.clone(), vec![start.clone(), all]);
-        Some(Ex { kind, ..reduction.clone() }.refreshed(self.fresh))
+        let all = Ex { kind: Kind::Map(Prim::Map, f, arrays.to_vec()), ty, ..outer.clone() };
+        let Kind::Prim(prim, funs, sizes, _) = &sum.kind else { return None };
+        let operands = vec![start.clone(), all.join()?];
+        let kind = Kind::Prim(*prim, funs.clone(), sizes.clone(), operands);
+        Some(Ex { kind, ..sum.clone() }.refreshed(self.fresh))
     }
 
     /// Returns the element whose sum an expression is. Adds what it reads, and from which arrays.
