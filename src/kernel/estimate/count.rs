@@ -67,7 +67,7 @@ pub fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     w.side_by_side();
     let spilled = w.out.spilled(REGISTERS);
     w.out.pressure = pressure::of(k, &spilled, &trips);
-    w.out.path = LOADS.map(|loads| critical_path(&k.body, &spilled, loads, &trips));
+    w.out.path = LOADS.map(|loads| critical_path(&k.body, &k.locals, &spilled, loads, &trips));
     for streak in &mut w.out.streaks {
         streak.places.sort_unstable();
     }

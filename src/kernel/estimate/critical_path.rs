@@ -6,8 +6,9 @@
 
 use super::dependence_chain::{latency, of_products};
 use super::trip_count::Trips;
+use crate::kernel::ir::copies::Copied;
 use crate::kernel::ir::index::{Index, Var};
-use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
+use crate::kernel::ir::{Block, Expr, LoopKind, Mem, MemArray, Scope, Stmt};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,20 +53,24 @@ pub const LOADS: [Loads; 3] = {
 };
 
 /// Returns the time of the first work-item of a kernel with this body, in latencies of an addition, as if it were alone on
-/// the device. `spilled` are the private arrays that are not in registers; `loads` gives the latencies of loads.
+/// the device. `locals` are its arrays of the group, `spilled` the private arrays that are not in registers; `loads` gives the
+/// latencies of loads.
 pub fn critical_path(
     body: &Block,
+    locals: &[MemArray],
     spilled: &BTreeMap<Mem, f64>,
     loads: Loads,
     trips: &Trips,
 ) -> f64 {
     let mut w = Walk {
+        locals,
         spilled,
         loads,
         trips,
         barrier: 0.0,
         issue: 0.0,
         started: 0.0,
+        arrived: 0.0,
         loops: 0,
         ready: FxHashMap::default(),
         stored: BTreeMap::new(),
@@ -88,6 +93,7 @@ enum Place {
 }
 
 struct Walk<'a> {
+    locals: &'a [MemArray],
     spilled: &'a BTreeMap<Mem, f64>,
     loads: Loads,
     trips: &'a Trips,
@@ -97,6 +103,8 @@ struct Walk<'a> {
     issue: f64,
     /// When the latest instruction so far started.
     started: f64,
+    /// When all copies that may arrive late are there.
+    arrived: f64,
     /// How many loops have ended.
     loops: usize,
     /// When the value of each register is ready.
@@ -125,6 +133,11 @@ impl Walk<'_> {
                 let at = self.expr(e);
                 self.ready.insert(r.id, at);
                 self.changed.push(Place::Reg(r.id));
+            }
+            Stmt::Store(m, i, e) if Copied::late(self.locals, *m, e).is_some() => {
+                let from = self.index(i);
+                let at = self.start(from, 1.0);
+                self.arrived = self.arrived.max(at + self.loads.global);
             }
             Stmt::Store(m, i, e) | Stmt::Atomic(_, m, i, e) => {
                 let from = self.expr(e).max(self.index(i));
@@ -174,7 +187,7 @@ impl Walk<'_> {
             }
             Stmt::Once(b) => self.block(b),
             Stmt::Barrier { scope: Scope::Group, .. } => {
-                self.barrier = self.started.max(self.issue) + BARRIER;
+                self.barrier = self.started.max(self.issue).max(self.arrived) + BARRIER;
                 self.issue = self.barrier;
             }
         }
@@ -222,6 +235,7 @@ impl Walk<'_> {
         self.changed.extend(changed);
         self.issue += rest;
         self.started += rest;
+        self.arrived += rest;
         if self.barrier != barrier {
             self.barrier += rest;
         }
@@ -336,12 +350,17 @@ mod tests {
         Expr::Op(ScalarOp::Add, FLOAT, vec![e, Expr::Lit(Lit::float(ScalarType::F32, 1.0))])
     }
 
+    fn array(ahead: bool) -> MemArray {
+        MemArray { name: "a".into(), scalar: ScalarType::F32, len: 1, ahead }
+    }
+
     /// The time of a loop with this body, for each iteration.
     fn step(n: i64, body: Block) -> f64 {
         let (lo, hi) = (Index::from(0), Index::from(n));
         let all = vec![Stmt::Loop { kind: LoopKind::Seq, var: var(n), lo, hi, body }];
         critical_path(
             &all,
+            &[array(false), array(true)],
             &BTreeMap::new(),
             Loads { global: 100.0, private: 20.0 },
             &Trips::default(),
@@ -386,5 +405,31 @@ mod tests {
         let (free, issued) = (step(n, vec![store]), ISSUE * (COUNTING + 2.0));
         let waited = ISSUE * COUNTING + 100.0 - issued;
         assert!((free - issued - waited / LOADED_TOGETHER).abs() < 0.1, "{free}");
+    }
+
+    #[test]
+    fn copies_arrive_at_a_barrier() {
+        let n = 1000;
+        let barrier = Stmt::Barrier { scope: Scope::Group, local: true, global: false };
+        let copy = |to: usize| {
+            let value = Expr::Load(Mem::Global(0), FLOAT, Index::from(var(n)));
+            Stmt::Store(Mem::Local(to), Index::from(0), value)
+        };
+        // A sum of so many terms, each of which needs the one before.
+        let r = Reg { id: 1, name: "t".into(), ty: FLOAT };
+        let sums = |n| (0..n).map(|_| Stmt::Set(r.clone(), plus_one(Expr::Reg(r.clone()))));
+        let beside = |n| {
+            let mut body = vec![copy(1)];
+            body.extend(sums(n));
+            body.push(barrier.clone());
+            step(1000, body)
+        };
+        // Both take as long as the longer of them.
+        assert!((beside(10) - (100.0 + BARRIER)).abs() < 3.0, "{}", beside(10));
+        assert!((beside(300) - (300.0 + BARRIER)).abs() < 3.0, "{}", beside(300));
+        // Nothing else waits for a copy, as a store waits for what it stores.
+        let [waits, goes_on] = [0, 1].map(|to| step(n, vec![copy(to)]));
+        assert!((goes_on - ISSUE * (COUNTING + 1.0)).abs() < 0.1, "{goes_on}");
+        assert!(waits > 10.0 * goes_on, "{waits} {goes_on}");
     }
 }
