@@ -71,7 +71,7 @@ const WRONG: [(&str, &str, &str, (u64, u64)); 18] = [
 
 /// Number of shipped rules in each set.
 const CHECKED: [(&str, u32); 5] =
-    [("default", 160), ("warp", 2), ("primitive", 91), ("thesis", 14), ("partials", 13)];
+    [("default", 162), ("warp", 2), ("primitive", 91), ("thesis", 14), ("partials", 13)];
 
 fn file(law: &str, clauses: &str) -> String {
     format!("rule planted\n  law {law}\n  says \"It is wrong.\"\n  from \"nowhere\"\n{clauses}\n")
