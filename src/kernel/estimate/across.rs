@@ -189,6 +189,8 @@ struct Moved {
     common: f64,
     /// Bytes transferred from or to memory.
     far: f64,
+    /// Bytes of lines of which a warp stores parts that do not lie side by side.
+    pieces: f64,
     /// Nanoseconds that the busiest work-item of a group waits for its loads.
     waiting: f64,
 }
@@ -385,8 +387,12 @@ fn moved(
     let gone = if l.fits { 0.0 } else { (a.footprint / anew).min(1.0) };
     let [near, shared, far] = l.waits;
     let wait = (1.0 - first) * near + first * (gone * far + (1.0 - gone) * shared);
+    let asked = requests * p.lines * line;
+    let leaps = !p.beside && (a.item_stride.is_some() || !a.lanes.is_empty());
     Moved {
-        asked: requests * p.lines * line,
+        asked,
+        // No cache of a unit gathers the pieces that a work-item stores one by one: each takes the time of its line.
+        pieces: if a.store && leaps { asked } else { 0.0 },
         common: common * distinct(true, l.near_bytes),
         far: match (l.fits, scattered) {
             (true, _) => 0.0,
@@ -412,7 +418,8 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
         .map(|a| (a, Pattern::of(a, &streaks, &s, m)))
         .collect();
     let crowded = Crowded::of(&global, k, &s, &l, m);
-    let [mut read, mut written, mut common, mut near, mut local] = [Share::default(); 5];
+    let [mut read, mut written, mut common, mut near, mut local, mut pieces] =
+        [Share::default(); 6];
     let mut waiting = 0.0;
     for found in &global {
         let (a, moved) = (found.0, moved(found, k, &streaks, &s, &l, &crowded, m));
@@ -422,6 +429,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
             true => written.add(moved.far, moved.far / m.memory.write_gb_per_s),
             false => read.add(moved.far, moved.far / m.memory.read_gb_per_s),
         }
+        pieces.add(moved.pieces, moved.pieces / m.memory.write_gb_per_s);
         waiting += moved.waiting;
     }
     let spilled = Spilled::of(k, m, &s, &l);
@@ -510,6 +518,7 @@ pub(super) fn parts(k: &KernelProfile, m: &CostModel) -> Parts {
             Part::rate(what, all, peak, "B/s"),
             Part::rate("traffic between units", common.times(1.0 / s.busy), l.common, "B/s"),
             Part::rate("loads and stores of a unit", near.times(1.0 / s.busy), l.near, "B/s"),
+            Part::rate("stores of parts of lines", pieces, m.memory.write_gb_per_s, "B/s"),
             Part::rate("local memory", local.times(1.0 / s.busy), m.local.gb_per_s, "B/s"),
             Part::time("the latency of one work-item's loads", waiting),
             Part::time("the latency of dependent operations", dependent),

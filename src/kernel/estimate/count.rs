@@ -2,7 +2,8 @@
 //!
 //! Counts are over all work-items of one launch. If a loop bound depends on the work-item, the
 //! middle of its range stands for it. Only the guarded side of a guard counts, but for guards that fail in
-//! many work-groups, of which each side counts by its share. Each side of a branch on data counts half.
+//! many work-groups, of which each side counts by its share. Both sides of a branch count if its condition differs between
+//! neighbouring work-items, and each side counts half if not.
 
 use super::critical_path::{LOADS, critical_path};
 use super::features::{Access, KernelProfile, Streak, WRITTEN_OUT, real, signed};
@@ -301,9 +302,11 @@ impl Walk<'_> {
             }
             // What has no alternative is done in the common case, such as an update of a bin that exists.
             Stmt::Branch(_, a, b) if b.is_empty() => self.block(a, count, uniform),
-            Stmt::Branch(_, a, b) => {
-                self.block(a, count / 2.0, uniform);
-                self.block(b, count / 2.0, uniform);
+            // Neighbouring work-items that decide differently go through both sides together.
+            Stmt::Branch(c, a, b) => {
+                let share = if self.trace(c).differs() { 1.0 } else { 0.5 };
+                self.block(a, share * count, uniform);
+                self.block(b, share * count, uniform);
             }
             Stmt::While(head, _, body) => {
                 let times = self.trips.of_while(body);
