@@ -49,6 +49,8 @@ impl Lowerer {
         let carry = self.from(&start, &shape)?;
         let totals = self.allocate(&array(members), Some(Space::Local))?;
         let sums = self.allocate(&array(scanners), Some(Space::Local))?;
+        let befores = self.allocate(&array(scanners), Some(Space::Local))?;
+        let last = Index::from(scanners - 1);
         let kept = self.allocate(&array(run), Some(Space::Private))?;
         self.repeat(rounds, false, &mut |me, t| {
             let share = |i: &Index| t.times(members).add(i);
@@ -85,13 +87,15 @@ impl Lowerer {
                 })?;
                 me.store(&sum.view, &sums.dest.at(s)?, &shape)
             })?;
-            me.local(0, members, false, &mut |me, i| {
+            me.local(0, scanners, false, &mut |me, s| {
                 let before = me.from(&carry.view, &shape)?;
-                me.repeat(scanners - 1, true, &mut |me, s| {
-                    me.where_less(&s.plus(1).times(each), &i.plus(1), &mut |me| {
-                        me.combine(f, &before, sums.view.at(s)?, &shape)
-                    })
+                me.repeat(scanners - 1, true, &mut |me, k| {
+                    me.where_less(k, s, &mut |me| me.combine(f, &before, sums.view.at(k)?, &shape))
                 })?;
+                me.store(&before.view, &befores.dest.at(s)?, &shape)
+            })?;
+            me.local(0, members, false, &mut |me, i| {
+                let before = me.from(&befores.view.at(&i.div(each))?, &shape)?;
                 me.combine(f, &before, totals.view.at(i)?, &shape)?;
                 me.where_less(&share(i), &shares, &mut |me| {
                     (0..run).try_for_each(|lane| {
@@ -104,8 +108,11 @@ impl Lowerer {
                     })
                 })
             })?;
-            let more = if rounds > 1 { scanners } else { 0 };
-            me.repeat(more, true, &mut |me, s| me.combine(f, &carry, sums.view.at(s)?, &shape))
+            if rounds > 1 {
+                me.store(&befores.view.at(&last)?, &carry.dest, &shape)?;
+                me.combine(f, &carry, sums.view.at(&last)?, &shape)?;
+            }
+            Ok(())
         })
     }
 }
