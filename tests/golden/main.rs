@@ -19,6 +19,7 @@ mod oclgrind;
 mod on_read;
 mod patterns;
 mod races;
+mod row_blocks;
 mod side_by_side;
 mod together;
 mod updates;

@@ -31,6 +31,7 @@ mod own_rows;
 mod passed_on;
 mod proved_checks;
 mod rounds_ahead;
+mod row_blocks;
 mod shortened;
 mod side_by_side;
 mod sides;
@@ -42,6 +43,7 @@ mod wide_accesses;
 
 pub use lifetimes::touched;
 pub use memory_reuse::block as with_memories;
+pub use row_blocks::stage as with_row_blocks;
 
 use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{Kernel, Program};
