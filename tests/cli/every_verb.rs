@@ -1,6 +1,6 @@
-//! Runs every verb to success. The test fails if a verb is added without a run here.
+//! Runs every verb to success, and compares its JSON lines with the schema. The test fails if a verb is added without a run here.
 
-use super::Place;
+use super::{Place, json_lines};
 use std::collections::BTreeSet;
 
 const DATA: &str = "programs/scal.pat --size n=1000 --device portable --budget 2";
@@ -80,8 +80,9 @@ fn every_verb_runs() {
     p.file("noted.pat", format!("{scal}\n-- expect stats size n=64\n-- | stop saturated\n"));
     for (verb, args) in RUNS {
         let args = args.replace("DATA", DATA).replace("DIR/", &folder);
-        let ran = p.run(&format!("{verb} {args}"));
+        let ran = p.run(&format!("--json {verb} {args}"));
         assert_eq!(ran.0.status.code(), Some(0), "{verb} {args}\n{}", ran.stderr());
+        json_lines::check(verb, &ran.stdout());
     }
 }
 
