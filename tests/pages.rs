@@ -117,6 +117,7 @@ pages! {
     json_lines "docs/json-lines.md"
     plans "docs/plans.md"
     how_it_works "docs/how-it-works.md"
+    performance "docs/performance.md"
 }
 
 /// Returns the targets of a page's links.
