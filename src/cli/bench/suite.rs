@@ -48,6 +48,9 @@ pub fn main(list: &Path, args: &Args, out: &mut Out) -> Done {
                     return interrupted(&session, out);
                 }
             }
+            Err(failure) if failure.0.iter().any(|d| d.code == Code::Interrupted) => {
+                return Err(failure.into());
+            }
             // The others are timed nevertheless.
             Err(failure) => {
                 out.failure(&failure)?;
