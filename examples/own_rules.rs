@@ -8,15 +8,16 @@ use patsat::rules::check::Check;
 use patsat::session::generate::Generator;
 use patsat::session::{Program, Request, Session, check_own_rules};
 
-const PROGRAM: &str = "entry last_first [n] (xs: [n]f32) : [n]f32 = reverse (map abs xs)";
+const PROGRAM: &str = "entry last_first [n] (xs: [n]f32) : f32 = reduce (+) 0 (reverse xs)";
 
 const RULE: &str = "\
-rule reverse-before-map
-  law exact
-  says \"The elements may be turned around before a function is applied to each.\"
-  from \"naturality of reverse\"
-  rewrite reverse . map f => map f . reverse
-  example reverse . map abs : [4]f32
+rule reduce-reverse
+  law reassoc
+  says \"A reduction by a commutative operator does not depend on the order of its elements.\"
+  from \"own work\"
+  when commutative op
+  rewrite reduce op z . reverse => reduce op z
+  example reduce (+) 0.0 . reverse : [4]f32
 ";
 
 fn main() -> Result<(), Failure> {
@@ -33,7 +34,7 @@ fn main() -> Result<(), Failure> {
     session.rules.extend(&own);
     let optimized = session.optimize(&program, &request, &mut ())?;
 
-    let applied = optimized.report.rules.get("reverse-before-map").map_or(0, |r| r.applied);
+    let applied = optimized.report.rules.get("reduce-reverse").map_or(0, |r| r.applied);
     println!(
         "The rule was applied {applied} times. The best term is\n{}",
         optimized.best.variant.term

@@ -1,6 +1,7 @@
 """Tests of the Python package, on PoCL."""
 
 import doctest
+import json
 import subprocess
 import sys
 from concurrent.futures import wait
@@ -34,6 +35,15 @@ def test_examples_in_the_readme():
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     assert len(blocks) == 2 and isinstance(names["ys"], patsat.Array)
+
+
+def test_the_notebook():
+    notebook = json.loads((Path(__file__).parents[1] / "example.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    names = {}
+    for cell in cells:
+        exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
+    assert len(cells) > 5 and isinstance(names["found"], patsat.Optimized)
 
 
 def test_results_are_right():

@@ -1,6 +1,8 @@
 //! `patsat bench`: times programs beside yardsticks of the device's bandwidth, hand-written kernels and other
 //! programs.
 
+mod suite;
+
 use super::args::{DataArgs, SessionArgs, program, source};
 use super::interrupt;
 use super::out::{Done, Out, Stop};
@@ -9,7 +11,7 @@ use super::report::{gflops, sizes};
 use crate::device::DeviceInfo;
 use crate::diag::{Code, Diagnostic};
 use crate::session::generate::Generator;
-use crate::session::{Bench, BenchRow, Program, Sizes, peers};
+use crate::session::{Bench, BenchRow, Program, Session, Sizes, peers};
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -18,8 +20,12 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// The programs; `-` is the standard input.
-    #[arg(required = true, value_name = "FILE[:ENTRY]")]
+    #[arg(required_unless_present = "suite", value_name = "FILE[:ENTRY]")]
     programs: Vec<String>,
+    /// Time the programs of a list, and print a table in Markdown. Each line of the list has a program, as above, and
+    /// values of its sizes, such as `programs/dot.pat n=4Mi`; `#` begins a comment.
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["programs", "peers", "peer_program"])]
+    suite: Option<PathBuf>,
     #[command(flatten)]
     data: DataArgs,
     #[command(flatten)]
@@ -43,20 +49,18 @@ fn named(text: &str) -> Result<(String, String), String> {
 }
 
 pub fn main(args: &Args, out: &mut Out) -> Done {
+    if let Some(list) = &args.suite {
+        return suite::main(list, args, out);
+    }
     let session = args.session.session()?;
     let sources = args.peers.iter().map(|p| source(p)).collect::<Result<Vec<_>, _>>()?;
     let interrupt = interrupt::listen()?;
     for (i, file) in args.programs.iter().enumerate() {
         let program = program(file, &session.rules)?;
-        let mut data = args.data.clone();
-        // The programs share sizes and parameters by name: each takes those that it has.
-        if args.programs.len() > 1 {
-            data.sizes.retain(|(name, _)| program.entry.sizes.contains(name));
-            let has = |name: &String| program.entry.params.iter().any(|p| p.name == *name);
-            data.args.retain(|(name, _)| has(name));
-            data.gens.retain(|(name, _)| has(name));
-            data.inputs.retain(|(name, _)| has(name));
-        }
+        let data = match args.programs.len() {
+            1 => args.data.clone(),
+            _ => shared(&args.data, &program),
+        };
         let request = data.request(&program, Some(Generator::Normal))?;
         let mut progress = Progress::new(out, interrupt.clone(), program.entry.name.clone());
         let find = |program: &Program, sizes: &Sizes, device: &DeviceInfo| {
@@ -75,13 +79,28 @@ pub fn main(args: &Args, out: &mut Out) -> Done {
         report(&bench, out)?;
         out.event("result", result(&bench))?;
         if bench.interrupted {
-            let text = "interrupted; these figures are of fewer runs";
-            let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
-            out.diagnostics(&[d])?;
-            return Err(Stop::Exit(Code::Interrupted.exit()));
+            return interrupted(&session, out);
         }
     }
     Ok(())
+}
+
+/// Programs share sizes and parameters by name: returns those that a program has.
+fn shared(data: &DataArgs, program: &Program) -> DataArgs {
+    let mut data = data.clone();
+    data.sizes.retain(|(name, _)| program.entry.sizes.contains(name));
+    let has = |name: &String| program.entry.params.iter().any(|p| p.name == *name);
+    data.args.retain(|(name, _)| has(name));
+    data.gens.retain(|(name, _)| has(name));
+    data.inputs.retain(|(name, _)| has(name));
+    data
+}
+
+fn interrupted(session: &Session, out: &mut Out) -> Done {
+    let text = "interrupted; these figures are of fewer runs";
+    let d = Diagnostic::warning(Code::Interrupted, text).note(session.kept());
+    out.diagnostics(&[d])?;
+    Err(Stop::Exit(Code::Interrupted.exit()))
 }
 
 fn report(b: &Bench, out: &mut Out) -> Done {

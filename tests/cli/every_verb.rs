@@ -1,13 +1,13 @@
-//! Runs every verb to success. The test fails if a verb is added without a run here.
+//! Runs every verb to success, and compares its JSON lines with the schema. The test fails if a verb is added without a run here.
 
-use super::Place;
+use super::{Place, json_lines};
 use std::collections::BTreeSet;
 
 const DATA: &str = "programs/scal.pat --size n=1000 --device portable --budget 2";
 
 /// A run of each verb, in this order. `DIR` is a folder of the test's own. Later runs use the results of earlier
 /// ones.
-const RUNS: [(&str, &str); 38] = [
+const RUNS: [(&str, &str); 39] = [
     ("fuzz", "--programs 2 --seed 1 --device none"),
     ("examples", ""),
     ("init", "DIR/first"),
@@ -25,6 +25,7 @@ const RUNS: [(&str, &str); 38] = [
     ("compare", "DIR/plan DIR/other.sqlite"),
     ("portability", "programs/scal.pat --size n=1000 --budget 2 --devices portable"),
     ("bench", "DATA"),
+    ("bench", "--suite DIR/list.txt --device portable --budget 2"),
     ("model check", ""),
     ("egraph", "programs/scal.pat --size n=1000"),
     ("gen", "DIR/a.npy --shape 3"),
@@ -78,10 +79,12 @@ fn every_verb_runs() {
     let folder = p.path("").display().to_string();
     let scal = std::fs::read_to_string("programs/scal.pat").expect("a program");
     p.file("noted.pat", format!("{scal}\n-- expect stats size n=64\n-- | stop saturated\n"));
+    p.file("list.txt", "# One program.\nprograms/scal.pat n=1000\n");
     for (verb, args) in RUNS {
         let args = args.replace("DATA", DATA).replace("DIR/", &folder);
-        let ran = p.run(&format!("{verb} {args}"));
+        let ran = p.run(&format!("--json {verb} {args}"));
         assert_eq!(ran.0.status.code(), Some(0), "{verb} {args}\n{}", ran.stderr());
+        json_lines::check(verb, &ran.stdout());
     }
 }
 

@@ -19,6 +19,7 @@ mod first_steps;
 mod folders;
 mod futhark;
 mod fuzz;
+mod json_lines;
 mod lsp;
 mod options;
 mod outputs;
