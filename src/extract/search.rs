@@ -18,6 +18,7 @@ use crate::diag::{Interrupt, Limits, Result, on_all_cores};
 use crate::saturate::{EGraph, Node, Saturated};
 use choice::{Choice, diverse, is_beside, kept};
 use egg::Id;
+use indexmap::map::Entry;
 use indexmap::{IndexMap, IndexSet};
 use named::{Named, Terms};
 use rustc_hash::FxBuildHasher;
@@ -124,9 +125,9 @@ struct Search<'a> {
     current: Option<Key>,
     /// Keys that used a key before its choices were computed, since classes are cyclic.
     early: Set<Key>,
-    /// What the e-nodes of keys that were computed again gave, by their numbers, and for which parts. Most parts of a key do not change
-    /// when it is computed again. `None` before that.
-    again: Option<Map<(Key, usize), (Lists, Gathered)>>,
+    /// What each e-node of the keys that were computed again gave. Most parts of a key do not change when it is computed again. `None`
+    /// before that.
+    again: Option<Map<Key, Vec<Option<Given>>>>,
     /// What was lost when a key was last computed.
     dropped: Map<Key, Dropped>,
     interrupt: &'a Interrupt,
@@ -144,13 +145,14 @@ impl Lists {
     /// Whether these are the same choices.
     fn are(&self, other: &Lists) -> bool {
         let same = |(a, b): (&Choices, &Choices)| {
-            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| Rc::ptr_eq(a, b))
+            Rc::ptr_eq(a, b)
+                || a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| Rc::ptr_eq(a, b))
         };
         self.of_parts.iter().zip(&other.of_parts).all(same)
     }
 }
 
-/// The choices found for a key, by skeleton, and what was lost among them.
+/// The choices found for a key or for an e-node of it, by skeleton, and what was lost among them.
 #[derive(Default)]
 struct Gathered {
     best: Map<u64, Rc<Choice>>,
@@ -160,18 +162,8 @@ struct Gathered {
     dropped: Dropped,
 }
 
-impl Gathered {
-    /// Adds what another e-node gives.
-    fn add(&mut self, other: &Gathered) {
-        for (skeleton, choice) in &other.best {
-            if self.best.get(skeleton).is_none_or(|best| choice.cost < best.cost) {
-                self.best.insert(*skeleton, Rc::clone(choice));
-            }
-        }
-        self.covers.extend(other.covers.iter().cloned());
-        self.dropped.extend(&other.dropped);
-    }
-}
+/// What an e-node gave when its key was last computed, and for which parts.
+type Given = (Lists, Gathered);
 
 /// Returns the best terms of some forms of the program, at most [`Limits::skeletons`] of each form, each with a skeleton of its own, with
 /// their number and what was lost.
@@ -340,15 +332,14 @@ impl Search<'_> {
         if let Some(view) = self.views.get(&key.0) {
             return view.clone();
         }
-        if let Some(entry) = self.known.get(&key) {
-            let (choices, computed) = (entry.choices.clone(), entry.computed);
+        if let Some(entry) = self.known.get_mut(&key) {
             if let Some(user) = self.current {
-                self.known[&key].users.insert(user);
-                if !computed {
+                entry.users.insert(user);
+                if !entry.computed {
                     self.early.insert(user);
                 }
             }
-            return choices;
+            return entry.choices.clone();
         }
         self.known.insert(key, Known::default());
         let choices = self.compute(key);
@@ -402,48 +393,75 @@ impl Search<'_> {
 
     fn compute_choices(&mut self, key: Key) -> Choices {
         let (class, at) = key;
-        let mut found = Gathered::default();
+        let (mut found, mut dropped) = (Gathered::default(), Dropped::default());
+        let mut given: Vec<Option<Given>> = vec![];
         let egraph = self.egraph;
+        let mut before = self.again.as_mut().map(|a| a.swap_remove(&key).unwrap_or_default());
         for (i, node) in egraph[class].nodes.iter().enumerate() {
-            let Some(lists) = self.lists(node, class, at, &mut found.dropped) else { continue };
-            let Some(again) = &mut self.again else {
-                self.combine(node, key, &lists, &mut found);
+            let lists = self.lists(node, class, at, &mut dropped);
+            let Some(before) = &mut before else {
+                lists.iter().for_each(|lists| self.combine(node, key, lists, &mut found));
                 continue;
             };
-            let before = again.swap_remove(&(key, i)).filter(|(before, _)| before.are(&lists));
-            let own = before.map_or_else(
-                || {
-                    let mut own = Gathered::default();
-                    self.combine(node, key, &lists, &mut own);
-                    own
-                },
-                |(_, own)| own,
-            );
-            found.add(&own);
-            self.again.as_mut().map(|again| again.insert((key, i), (lists, own)));
+            let before = before.get_mut(i).and_then(Option::take);
+            given.push(lists.map(|lists| {
+                let same = before.filter(|(before, _)| before.are(&lists));
+                let own = same.map_or_else(
+                    || {
+                        let mut own = Gathered::default();
+                        self.combine(node, key, &lists, &mut own);
+                        own
+                    },
+                    |(_, own)| own,
+                );
+                (lists, own)
+            }));
         }
-        let Gathered { best, mut covers, mut dropped } = found;
-        let all: Vec<Rc<Choice>> = best.values().cloned().collect();
-        let (count, keep) = (all.len(), self.width(class, at));
+        let all = std::iter::once(&found).chain(given.iter().flatten().map(|(_, own)| own));
+        let choices = self.selected(key, &all.collect::<Vec<_>>(), dropped);
+        self.again.as_mut().map(|again| again.insert(key, given));
+        choices
+    }
+
+    /// Returns the choices that are kept of those that the e-nodes of a key give.
+    fn selected(&mut self, key: Key, all: &[&Gathered], mut dropped: Dropped) -> Choices {
+        let (class, at) = key;
+        // Few of the choices are kept, so the others are only looked at.
+        let most = all.iter().map(|own| own.best.len()).sum();
+        let mut best: Map<u64, &Rc<Choice>> = Map::with_capacity_and_hasher(most, FxBuildHasher);
+        for own in all {
+            dropped.extend(&own.dropped);
+            for (skeleton, choice) in &own.best {
+                match best.entry(*skeleton) {
+                    Entry::Occupied(mut known) => {
+                        if choice.cost < known.get().cost {
+                            known.insert(choice);
+                        }
+                    }
+                    Entry::Vacant(place) => _ = place.insert(choice),
+                }
+            }
+        }
+        let keep = self.width(class, at);
         // The additive cost prefers other choices to reductions side by side.
-        let (beside, all): (Vec<_>, Vec<_>) = all.into_iter().partition(is_beside);
-        let mut out = kept(all, keep, self.target.search.blocked_share);
+        let (beside, plain): (Vec<_>, Vec<_>) =
+            best.values().copied().partition(|choice| is_beside(choice));
+        let mut out = kept(plain, keep, self.target.search.blocked_share);
         out.extend(diverse(beside, keep / BESIDE));
         // The best of a part may only occur beside expensive choices of the others. From one occurrence, `joined` learns its
         // share of the time.
         let known: Set<u64> = out.iter().map(|c| c.skeleton).collect();
+        let mut covers: Vec<&(f64, Vec<u64>)> = all.iter().flat_map(|own| &own.covers).collect();
         covers.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let covers: IndexSet<u64> =
-            covers.into_iter().flat_map(|(_, skeletons)| skeletons).collect();
+        let covers: Set<u64> = covers.into_iter().flat_map(|(_, of)| of).copied().collect();
         let more = covers.iter().filter(|s| !known.contains(*s)).take(COVER);
-        let more = more.filter_map(|s| best.get(s));
-        out.extend(more.cloned());
+        out.extend(more.filter_map(|s| best.get(s)));
         let past =
             if self.roots.contains(&key) { Reason::TermsPastBeam } else { Reason::PartsPastBeam };
-        dropped.add_all(past, count - out.len());
+        dropped.add_all(past, best.len() - out.len());
         self.dropped.insert(key, dropped);
         out.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-        Rc::new(out)
+        Rc::new(out.into_iter().cloned().collect())
     }
 
     /// Returns how many choices are kept for a class in a context.

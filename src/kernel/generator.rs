@@ -52,13 +52,29 @@ pub struct Generator<'a> {
     proved: Known<Result<(), Box<Diagnostic>>>,
 }
 
+/// Gathers what is hashed, so that one walk through a kernel gives both halves of its key.
+#[derive(Default)]
+struct Hashed(Vec<u8>);
+
+impl Hasher for Hashed {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&self.0);
+        hasher.finish()
+    }
+}
+
 impl Numbered {
     fn key(&self) -> Key {
-        [0_u8, 1].map(|seed| {
-            let mut hasher = DefaultHasher::new();
-            (seed, self).hash(&mut hasher);
-            hasher.finish()
-        })
+        let mut hashed = Hashed::default();
+        self.hash(&mut hashed);
+        let first = hashed.finish();
+        hashed.write_u8(1);
+        [first, hashed.finish()]
     }
 
     /// Number of statements and expressions.

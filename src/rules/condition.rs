@@ -112,6 +112,33 @@ impl Condition {
         }
     }
 
+    /// Whether the condition asks about no function, and all of its variables have values.
+    pub fn is_decided(&self, b: &Bindings) -> bool {
+        let known = |n: &Size| !b.size(n).has_meta();
+        match self {
+            Condition::Tileable(n, _)
+            | Condition::Whole(n)
+            | Condition::Dimension(n)
+            | Condition::Tile(n)
+            | Condition::UpTo(n, _)
+            | Condition::From(n, _)
+            | Condition::Small(n) => known(n),
+            Condition::Differ(n, m) | Condition::Divides(n, m) | Condition::Rounds(n, m) => {
+                known(n) && known(m)
+            }
+            Condition::Scalar(a) | Condition::Element(a) => b.type_of(a).is_some(),
+            Condition::Commutative(_)
+            | Condition::Vectorisable(_)
+            | Condition::Lanewise(_)
+            | Condition::Elementwise(_)
+            | Condition::Computes(_)
+            | Condition::Rearranges(_)
+            | Condition::Tiles(_)
+            | Condition::Scans(_)
+            | Condition::Cheap(_) => false,
+        }
+    }
+
     /// Whether the condition holds for these values; `facts` gives the facts known of a function variable.
     pub fn holds(&self, b: &Bindings, facts: &dyn Fn(&str) -> Facts) -> bool {
         match self {

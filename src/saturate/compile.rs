@@ -9,6 +9,7 @@
 
 use super::EGraph;
 use super::analysis::{Data, Typed};
+use super::guard::Guard;
 use super::language::{Node, NodeOp};
 use crate::calculus::size::Size;
 use crate::calculus::term::{Op, Term, TypeError};
@@ -115,6 +116,7 @@ impl Builder {
 pub(super) struct Compiled {
     pub rewrite: Rewrite<Node, Typed>,
     pub left: PatternAst<Node>,
+    pub guard: Guard,
 }
 
 /// Returns every egg rewrite of a rule.
@@ -216,7 +218,7 @@ fn replace(t: &Term, name: &str, chain: &[Term]) -> Term {
 
 fn one(name: &str, rule: &Rule, tail: bool) -> Compiled {
     let (searcher, applier) = parts(name, rule, tail);
-    compiled(Rewrite::new(name, searcher, applier))
+    compiled(Rewrite::new(name, searcher, applier), Guard::of(rule, tail))
 }
 
 fn parts(name: &str, rule: &Rule, tail: bool) -> (Pattern<Node>, Action) {
@@ -286,11 +288,11 @@ pub(super) fn matches(rule: &Rule, egraph: &EGraph) -> Vec<Match> {
     out
 }
 
-fn compiled(rewrite: Result<Rewrite<Node, Typed>, String>) -> Compiled {
+fn compiled(rewrite: Result<Rewrite<Node, Typed>, String>, guard: Guard) -> Compiled {
     let rewrite =
         rewrite.expect("invariant: variables of the right side are bound, as the reader checked");
     let left = rewrite.searcher.get_pattern_ast().cloned();
-    Compiled { left: left.expect("invariant: left sides are patterns"), rewrite }
+    Compiled { left: left.expect("invariant: left sides are patterns"), rewrite, guard }
 }
 
 /// Rewrites `(f . g) . h` to `f . (g . h)`, in this direction only, so that chains have one shape. The
@@ -321,7 +323,7 @@ pub(super) fn associate() -> Compiled {
     let condition =
         move |egraph: &mut EGraph, class: Id, subst: &Subst| !absorbs(egraph, class, subst);
     let applier = ConditionalApplier { condition, applier: chain(false) };
-    compiled(Rewrite::new("associate", chain(true), applier))
+    compiled(Rewrite::new("associate", chain(true), applier), Guard::default())
 }
 
 impl Action {
@@ -429,11 +431,14 @@ pub(super) fn is_broken(egraph: &EGraph) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::{forms, in_chains, parts};
     use crate::calculus::term::Op;
     use crate::diag::Limits;
     use crate::rules::RuleSet;
+    use crate::saturate::guard::Guard;
     use crate::saturate::run::tests::program;
     use crate::saturate::{StopReason, saturate};
+    use egg::Searcher;
 
     #[test]
     fn what_absorbs_its_argument_makes_no_chains() {
@@ -466,5 +471,34 @@ mod tests {
             let blocked = nodes.filter(|n| n.function() == Some(&Op::Blocked(false))).count();
             assert!(blocked > 0, "{end}");
         }
+    }
+
+    /// A class that a guard keeps out has no match that would apply.
+    #[test]
+    fn guards_keep_out_no_match_that_applies() {
+        let rules = RuleSet::shipped().expect("shipped rules");
+        let limits = Limits { saturation_time: None, ..Limits::default() };
+        let text = "map (abs . reduce (+) 0.0 . map (*) . zip . fork id x) . A";
+        let term = program(text, &[("A", "[n][m]f32"), ("x", "[m]f32")]);
+        let egraph = saturate(&[term], &rules, &limits).expect("sound rules").egraph;
+        let mut kept_out = 0;
+        for (name, rule) in rules.iter().flat_map(forms) {
+            for tail in [false, true].into_iter().filter(|tail| !tail || in_chains(&rule)) {
+                let (guard, (searcher, action)) =
+                    (Guard::of(&rule, tail), parts(&name, &rule, tail));
+                let found = searcher.search(&egraph).into_iter();
+                for m in found.filter(|m| !guard.admits(&egraph[m.eclass].data)) {
+                    kept_out += m.substs.len();
+                    for subst in &m.substs {
+                        let facts = |f: &str| action.facts(&egraph, subst, f);
+                        let applies = action
+                            .bind(&egraph, subst)
+                            .is_some_and(|b| action.when.iter().all(|c| c.holds(&b, &facts)));
+                        assert!(!applies, "{name} applies to {}", m.eclass);
+                    }
+                }
+            }
+        }
+        assert!(kept_out > 0, "some lengths are known from the types");
     }
 }

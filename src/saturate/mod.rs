@@ -5,6 +5,7 @@ mod changes;
 mod compile;
 pub mod explain;
 pub mod export;
+mod guard;
 mod language;
 pub mod lookup;
 pub(crate) mod run;

@@ -5,6 +5,7 @@ use super::EGraph;
 use super::analysis::Typed;
 use super::changes::{Changes, Depth};
 use super::compile;
+use super::guard::Guard;
 use super::language::{Node, add_term};
 use super::subpatterns::Subpatterns;
 use crate::calculus::term::Term;
@@ -123,6 +124,7 @@ struct Left {
     /// Its number among the subpatterns of all left sides.
     number: Option<usize>,
     depth: Depth,
+    guard: Guard,
 }
 
 /// A scheduler that applies every new match of every rule in every iteration and measures each rule. It also
@@ -171,7 +173,9 @@ impl Timed {
         };
         let mut found = vec![];
         let may_match = |c: &Id| {
-            self.subpatterns.may_match(*c, left.number) && self.changes.concern(*c, left.depth)
+            self.subpatterns.may_match(*c, left.number)
+                && self.changes.concern(*c, left.depth)
+                && left.guard.admits(&egraph[*c].data)
         };
         for class in classes.into_iter().filter(may_match) {
             if self.is_over(egraph) {
@@ -191,12 +195,14 @@ impl Timed {
     ) -> usize {
         let mut applied = 0;
         for SearchMatches { eclass, substs, ast } in matches {
+            // An explanation names the left side.
+            let ast = ast.as_deref().filter(|_| egraph.are_explanations_enabled());
             for subst in substs {
                 if self.is_over(egraph) {
                     return applied;
                 }
-                let one = SearchMatches { eclass, substs: vec![subst], ast: ast.clone() };
-                applied += rewrite.apply(egraph, &[one]).len();
+                applied +=
+                    rewrite.applier.apply_one(egraph, eclass, &subst, ast, rewrite.name).len();
             }
         }
         applied
@@ -274,9 +280,6 @@ pub fn saturate_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Resul
     Ok(out)
 }
 
-/// All forms of most programs together need this part of the limit on nodes.
-const USUAL: usize = 4;
-
 fn saturated_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<Saturated> {
     let saturate =
         |forms: &[Term], limits: &Limits| run(EGraph::default(), forms, false, rules, limits);
@@ -284,8 +287,9 @@ fn saturated_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<S
     if forms.len() == 1 {
         return saturate(forms, limits);
     }
-    let usual = Limits { nodes: limits.nodes / USUAL, ..limits.clone() };
-    let all = saturate(forms, &usual)?;
+    // A form's graph is part of the graph of all forms, so within half of the limit every form saturates by itself, and all together do.
+    let half = Limits { nodes: limits.nodes / 2, ..limits.clone() };
+    let all = saturate(forms, &half)?;
     if all.report.stop_reason != StopReason::NodeLimit {
         return Ok(all);
     }
@@ -294,7 +298,6 @@ fn saturated_apart(forms: &[Term], rules: &RuleSet, limits: &Limits) -> Result<S
     if !saturates(&first.report) {
         return saturate(forms, limits);
     }
-    let half = Limits { nodes: limits.nodes / 2, ..limits.clone() };
     let alone = |form: &Term| saturate(std::slice::from_ref(form), &half).map(|s| s.report);
     let mut others: Vec<(usize, usize)> = vec![];
     for (i, report) in on_all_cores(&forms[1..], alone).into_iter().enumerate() {
@@ -353,8 +356,8 @@ fn run(
     let (mut rewrites, mut left) = (vec![], IndexMap::new());
     let mut subpatterns = Subpatterns::default();
     for c in std::iter::once(compile::associate()).chain(rules.iter().flat_map(compile::compile)) {
-        let number = subpatterns.insert(&c.left);
-        left.insert(c.rewrite.name, Left { number, depth: Depth::of(&c.left) });
+        let (number, depth) = (subpatterns.insert(&c.left), Depth::of(&c.left));
+        left.insert(c.rewrite.name, Left { number, depth, guard: c.guard });
         rewrites.push(c.rewrite);
     }
     let forms: Vec<Id> = forms.iter().map(|f| insert(&mut egraph, f)).collect();

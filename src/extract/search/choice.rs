@@ -132,7 +132,7 @@ pub(super) const SIDE_BY_SIDE: u32 = 65536;
 
 /// Returns the `keep` best choices by outline. `share` of them are tiles with accumulators if there are enough
 /// of those; see [`crate::device::cost_model::Search::blocked_share`].
-pub(super) fn kept(all: Vec<Rc<Choice>>, keep: usize, share: f64) -> Vec<Rc<Choice>> {
+pub(super) fn kept(all: Vec<&Rc<Choice>>, keep: usize, share: f64) -> Vec<&Rc<Choice>> {
     let (tiled, plain): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|c| c.outline.features & BLOCKED != 0);
     #[expect(
@@ -155,13 +155,13 @@ pub(super) fn kept(all: Vec<Rc<Choice>>, keep: usize, share: f64) -> Vec<Rc<Choi
 }
 
 /// Returns `keep` choices: the best of every outline first, then the second best of every outline, and so on.
-pub(super) fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> {
+pub(super) fn diverse(mut all: Vec<&Rc<Choice>>, keep: usize) -> Vec<&Rc<Choice>> {
     all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     if all.len() <= keep {
         return all;
     }
     let mut rank: FxHashMap<Outline, usize> = FxHashMap::default();
-    let mut ranked: Vec<(usize, Rc<Choice>)> = all
+    let mut ranked: Vec<(usize, &Rc<Choice>)> = all
         .into_iter()
         .map(|c| {
             let r = rank.entry(c.outline).or_insert(0);
@@ -171,7 +171,7 @@ pub(super) fn diverse(mut all: Vec<Rc<Choice>>, keep: usize) -> Vec<Rc<Choice>> 
         .collect();
     ranked.sort_by_key(|(r, _)| *r);
     ranked.truncate(keep);
-    let mut out: Vec<Rc<Choice>> = ranked.into_iter().map(|(_, c)| c).collect();
+    let mut out: Vec<&Rc<Choice>> = ranked.into_iter().map(|(_, c)| c).collect();
     out.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     out
 }

@@ -1,7 +1,7 @@
 //! Combines the choices of an e-node's parts.
 
 use super::choice::{Choice, FRAGMENTS, Outline, reads};
-use super::{Gathered, Key, Lists, Scope, Search, sizes_of};
+use super::{Gathered, Key, Lists, Scope, Search, Set, sizes_of};
 use crate::calculus::op::products::WORDS;
 use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space};
@@ -9,7 +9,7 @@ use crate::calculus::ty::Ty;
 use crate::extract::context::{Context, Level};
 use crate::extract::{Reason, cost, tiles};
 use crate::saturate::{Data, Node};
-use indexmap::IndexSet;
+use indexmap::map::Entry;
 use rustc_hash::FxHasher;
 use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
@@ -143,7 +143,12 @@ impl Search<'_> {
             };
             let skeleton =
                 if tag.is_none() && chosen.iter().all(|c| c.skeleton == 0) { 0 } else { skeleton };
-            if found.best.get(&skeleton).is_none_or(|b| cost < b.cost) {
+            let place = found.best.entry(skeleton);
+            let known = match &place {
+                Entry::Occupied(known) => Some(known.get().cost),
+                Entry::Vacant(_) => None,
+            };
+            if known.is_none_or(|known| cost < known) {
                 let args: Vec<Rc<Choice>> = chosen.iter().map(|c| Rc::clone(c)).collect();
                 let outline = Outline::of(op, at, &args);
                 let form = shared_form(op, &sizes, &args);
@@ -161,7 +166,7 @@ impl Search<'_> {
                     kept,
                     form,
                 };
-                found.best.insert(skeleton, Rc::new(choice));
+                place.insert_entry(Rc::new(choice));
             }
             Some((skeleton, cost))
         };
@@ -179,9 +184,8 @@ impl Search<'_> {
                 let near = (0..a.len()).flat_map(|i| near(i).map(move |j| (i, j)));
                 // Choices of equal rank meet, too: each is seen beside another than the best.
                 let equal = |i: usize| (i % a.len(), i % b.len());
-                let equal: IndexSet<(usize, usize)> =
-                    (0..a.len().max(b.len())).map(equal).collect();
-                let pairs: IndexSet<(usize, usize)> = near.chain(equal.iter().copied()).collect();
+                let equal: Set<(usize, usize)> = (0..a.len().max(b.len())).map(equal).collect();
+                let pairs: Set<(usize, usize)> = near.chain(equal.iter().copied()).collect();
                 let mut cover = vec![];
                 let mut least = f64::INFINITY;
                 for pair in &pairs {

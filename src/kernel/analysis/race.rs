@@ -12,8 +12,9 @@ use crate::kernel::ir::index::{Atom, Index, Var};
 use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Scope, Stmt};
 use indexmap::IndexSet;
 use num_integer::gcd;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The work-items of a group that make an access.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -527,14 +528,14 @@ pub fn across_groups(b: &Block) -> Option<String> {
     let sites = OnceCell::new();
     let global: Vec<&Access> = found.iter().filter(|a| matches!(a.mem, Mem::Global(_))).collect();
     // Most accesses belong to an unrolled loop, and differ by a constant. Whether two are apart depends on the difference alone.
-    let mut shapes: IndexSet<Index> = IndexSet::new();
+    let mut shapes: IndexSet<Index, FxBuildHasher> = IndexSet::default();
     let mut shape = |a: &&Access| {
         let constant = a.index.constant();
         let linear = a.index.plus(constant.checked_neg()?);
         Some((shapes.insert_full(linear).0, constant, a.width))
     };
     let shaped: Vec<_> = global.iter().map(|a| (*a, shape(a))).collect();
-    let mut known = HashSet::new();
+    let mut known = FxHashSet::default();
     for (a, of_a) in shaped.iter().filter(|(a, _)| a.write) {
         for (l, of_l) in shaped.iter().filter(|(l, _)| !l.write && l.mem == a.mem) {
             let pair = of_a

@@ -14,8 +14,7 @@ use crate::kernel::ir::index::Index;
 use crate::kernel::ir::walk::{changed, rebuilt};
 use crate::kernel::ir::{Block, Check, ElemTy, Expr, Kernel, Stmt};
 use crate::lang::typed::ScalarOp;
-use rustc_hash::FxHashSet;
-use std::collections::HashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Removes such checks from a kernel.
@@ -25,8 +24,11 @@ pub fn remove(k: &mut Kernel) {
         s.visit(&mut |s| s.exprs(&mut |e| checks |= e.has_check()));
     }
     if checks {
-        let known =
-            Known { changed: changed(&k.body), numbers: HashMap::new(), tests: HashMap::new() };
+        let known = Known {
+            changed: changed(&k.body),
+            numbers: FxHashMap::default(),
+            tests: FxHashMap::default(),
+        };
         k.body = Cx { facts: Facts::default(), known: &mut { known } }.block(&k.body);
     }
 }
@@ -36,9 +38,9 @@ struct Known {
     /// Registers that change.
     changed: FxHashSet<u32>,
     /// The index in each lane of the others.
-    numbers: HashMap<u32, Vec<Option<Index>>>,
+    numbers: FxHashMap<u32, Vec<Option<Index>>>,
     /// Conditions on indices.
-    tests: HashMap<u32, Expr>,
+    tests: FxHashMap<u32, Expr>,
 }
 
 struct Cx<'a> {
