@@ -202,6 +202,17 @@ fn stencils_of_stencils_are_functions_of_the_place() {
 }
 
 #[test]
+fn rotated_arrays_are_functions_of_the_place() {
+    let text = "entry s [n][m] (u: [n][m]f32) : [n][m]f32 =
+        let left = map (rotate (-1)) u
+        let sum = map2 (map2 (+)) left u
+        in map2 (map2 (*)) (rotate 1 sum) (rotate (-2) sum)";
+    let all = forms(text, &[("n", 60), ("m", 40)]);
+    let rotates = |f: &Term| f.to_string().contains("rotate");
+    assert!(rotates(&all[0]) && all.iter().any(|f| !rotates(f)), "{all:?}");
+}
+
+#[test]
 fn what_would_be_computed_at_many_places_is_stored() {
     // The elements of five stencils, one of another, would read 3^5 places.
     let text = "entry s [n] (u: [n+10]f32) : [n]f32 =
