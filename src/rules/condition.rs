@@ -8,7 +8,7 @@ use std::fmt;
 
 /// The least number in a program whose parts may be shared out: shorter arrays of a known length are parts themselves, such
 /// as windows and rows of small matrices.
-const LONG: u64 = 128;
+const LONG: u64 = 64;
 
 /// A condition for a rule to apply. Names are the rule's own variables.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub enum Condition {
     Tileable(Size, usize),
     /// `whole n`: `n` measures the data, not a number of partial results: it contains no rounded size.
     Whole(Size),
-    /// `dimension n`: `n` is a dimension of the program, a product of dimensions, a number of at least 128, or a tile.
+    /// `dimension n`: `n` is a dimension of the program, a product of dimensions, a number of at least 64, or a tile.
     Dimension(Size),
     /// `tile n`: `n` is a tile.
     Tile(Size),
@@ -214,7 +214,7 @@ impl Condition {
         ("whole n", "n measures the data, not a number of partial results"),
         (
             "dimension n",
-            "n is a dimension of the program, a product or a quotient of dimensions and whole numbers, a number of at least 128, or a tile",
+            "n is a dimension of the program, a product or a quotient of dimensions and whole numbers, a number of at least 64, or a tile",
         ),
         ("tile n", "n is a tile"),
         ("differ n m", "the sizes n and m are not the same"),

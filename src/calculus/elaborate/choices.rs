@@ -6,6 +6,7 @@
 //! out of its array.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var};
+use super::elements::{bound_within, indexed};
 use super::interchange::named;
 use super::views::place_in;
 use crate::calculus::size::SizeEnv;
@@ -48,10 +49,44 @@ fn chosen(c: &Ex, yes: &Ex, no: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> V
     let counter = place_in(n, env);
     let i = named(&counter, fresh);
     let at = i.value(yes.span);
-    let [yes, no] = [element(yes, &at, element_ty)?, element(no, &at, element_ty)?];
+    let mut sides = [element(yes, &at, element_ty)?, element(no, &at, element_ty)?];
+    let mut arrays = elements_of_arrays(&mut sides, &at, fresh);
+    let [yes, no] = sides;
     let body = chosen(c, &yes, &no, env, fresh)?;
-    let span = body.span;
-    Ex::map_of(body, [(&i, &Ex::iota(n, &counter, span))], fresh)
+    arrays.push((i, Ex::iota(n, &counter, body.span)));
+    Ex::map_of(body, arrays.iter().map(|(p, array)| (p, array)), fresh)
+}
+
+/// Replaces the elements that both sides read of whole arrays at the counter `at` by names, for the elements of a map. They are in
+/// the array, whatever the condition. Returns the names with the arrays.
+fn elements_of_arrays(
+    sides: &mut [Ex; 2],
+    at: &Ex,
+    fresh: &mut dyn FnMut() -> Var,
+) -> Vec<(Layout, Ex)> {
+    let mut read: Vec<(Ex, Ex)> = vec![];
+    for side in &*sides {
+        let inner = bound_within(side);
+        indexed(side, &mut |array, place| {
+            if place.kind == at.kind
+                && array.is_free_of_cost()
+                && inner.is_disjoint(&array.free())
+                && !read.iter().any(|(a, _)| a.kind == array.kind)
+                && let Some(ty) = array.element_type()
+            {
+                let element = Kind::Index(Box::new(array.clone()), Box::new(place.clone()));
+                read.push((array.clone(), Ex::new(element, ty, place.span)));
+            }
+        });
+    }
+    let named = |(array, element): (Ex, Ex)| {
+        let name = named(&element.ty, fresh);
+        sides.iter_mut().for_each(|side| {
+            side.replace(&element, &name.value(element.span));
+        });
+        (name, array)
+    };
+    read.into_iter().map(named).collect()
 }
 
 /// Returns element `at` of an array, if it is read or computed for itself.
@@ -66,6 +101,14 @@ pub(super) fn element(e: &Ex, at: &Ex, ty: &Ty) -> Option<Ex> {
         }
         Kind::If(c, yes, no) if c.may_be_repeated() => {
             Some(Ex::choice((**c).clone(), element(yes, at, ty)?, element(no, at, ty)?))
+        }
+        Kind::Map(Prim::Map, f, args) if f.body.ty.has_array() => {
+            let mut body = (*f.body).clone();
+            for (p, arg) in f.params.iter().zip(args) {
+                let (Layout::Var(v, _), Ty::Array(_, t)) = (p, &arg.ty) else { return None };
+                body.put(*v, &element(arg, at, t)?);
+            }
+            Some(body)
         }
         Kind::Map(Prim::Map, f, args) if is_cheap_of_scalars(f) => {
             let mut body = (*f.body).clone();

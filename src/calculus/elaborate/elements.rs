@@ -283,14 +283,21 @@ fn without_unused_places(e: &mut Ex) {
 
 /// Returns the variables bound by a function, in its body too.
 pub(super) fn bound_in(f: &Lambda) -> Vars {
+    let mut out = f.own();
+    out.extend(bound_within(&f.body));
+    out
+}
+
+/// Returns the variables bound in an expression.
+pub(super) fn bound_within(e: &Ex) -> Vars {
     fn walk(e: &Ex, out: &mut Vars) {
         for (layouts, part) in e.parts() {
             out.extend(layouts.iter().flat_map(|l| l.vars()).map(|(v, _)| v));
             walk(part, out);
         }
     }
-    let mut out = f.own();
-    walk(&f.body, &mut out);
+    let mut out = Vars::new();
+    walk(e, &mut out);
     out
 }
 

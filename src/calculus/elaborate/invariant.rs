@@ -41,11 +41,20 @@ struct Frame {
     lets: Vec<(Layout, Ex)>,
 }
 
+/// A `let` around the place of the walk.
+struct Binding {
+    name: Layout,
+    value: Ex,
+    /// The number of the function in whose body it stands, outside of inner maps. `None` if its value moves out of there, with what
+    /// uses it.
+    stays: Option<usize>,
+}
+
 struct Motion<'f> {
     /// The functions around the place of the walk, outermost first.
     frames: Vec<Frame>,
     /// The `let`s of these functions.
-    lets: Vec<(Layout, Ex)>,
+    lets: Vec<Binding>,
     /// What was moved in front of the outermost map.
     arrays: Vec<(Layout, Ex)>,
     /// Number of expressions that were moved.
@@ -164,12 +173,31 @@ impl Motion<'_> {
         if !moves {
             self.walk(value);
         }
+        let stays = self.frames.len().checked_sub(1).filter(|_| !moves);
+        let mut before = 0;
         if let Some(frame) = self.frames.last_mut() {
             frame.bound.extend(p.vars().into_iter().map(|(v, _)| v));
+            before = frame.lets.len();
         }
-        self.lets.push((p.clone(), (**value).clone()));
+        self.lets.push(Binding { name: p.clone(), value: (**value).clone(), stays });
         self.walk(body);
         self.lets.pop();
+        if stays.is_some() {
+            // What was moved and needs the name is computed behind it.
+            let frame = self.frames.last_mut().expect("invariant: a `let` in a function");
+            let mut needed: Vars = p.vars().into_iter().map(|(v, _)| v).collect();
+            let (mut rest, mut behind) = (vec![], vec![]);
+            for (name, value) in frame.lets.drain(before..) {
+                if value.free().is_disjoint(&needed) {
+                    rest.push((name, value));
+                } else {
+                    needed.extend(name.vars().into_iter().map(|(v, _)| v));
+                    behind.push((name, value));
+                }
+            }
+            frame.lets.append(&mut rest);
+            **body = taken(body).after(behind);
+        }
         if moves && p.meets(&body.free()) {
             self.walk(value);
         } else if moves {
@@ -181,7 +209,7 @@ impl Motion<'_> {
     fn name(&mut self, e: &Ex) -> Option<Ex> {
         let name = match self.target(e)? {
             Target::Function(j) => {
-                let value = with(&self.lets, e.clone());
+                let value = self.with_lets(e.clone(), |b| b.stays != Some(j));
                 let known = self.frames[j].lets.iter().find(|(_, v)| v.kind == value.kind);
                 match known {
                     Some((name, _)) => name.clone(),
@@ -197,10 +225,19 @@ impl Motion<'_> {
         Some(name.value(e.span))
     }
 
+    /// Returns an expression behind those of the `let`s around it that it needs and that move with it.
+    fn with_lets(&self, e: Ex, moves: impl Fn(&Binding) -> bool) -> Ex {
+        self.lets.iter().rev().filter(|b| moves(b)).fold(e, |e, b| match b.name.meets(&e.free()) {
+            true => e.bound(b.name.clone(), b.value.clone()),
+            false => e,
+        })
+    }
+
     /// Makes an array of what is computed of each element of the innermost map. Returns the variables of its elements.
     fn array(&mut self, e: &Ex) -> Option<Layout> {
         let k = self.frames.len() - 1;
-        let value = with(&self.lets, with(&self.frames[k].lets, e.clone()));
+        let value = with(&self.frames[k].lets, e.clone());
+        let value = self.with_lets(value, |_| true);
         let arrays = self.frames[k].params.iter().map(|(p, array)| (p, array));
         let map = Ex::map_of(value, arrays, self.fresh)?;
         let ty = map.ty.clone();
@@ -242,7 +279,8 @@ impl Motion<'_> {
         for v in free {
             let one = Vars::from([*v]);
             let moved = self.frames.iter().flat_map(|f| &f.lets);
-            match self.lets.iter().chain(moved).find(|(p, _)| p.meets(&one)) {
+            let lets = self.lets.iter().map(|b| (&b.name, &b.value));
+            match lets.chain(moved.map(|(p, value)| (p, value))).find(|(p, _)| p.meets(&one)) {
                 Some((_, value)) => self.depends(&value.free(), out),
                 None => {
                     out.insert(*v);
@@ -255,7 +293,7 @@ impl Motion<'_> {
     fn reduces(&self, e: &Ex) -> bool {
         if let Kind::Var(v) = e.kind {
             let one = Vars::from([v]);
-            return self.lets.iter().any(|(p, value)| p.meets(&one) && self.reduces(value));
+            return self.lets.iter().any(|b| b.name.meets(&one) && self.reduces(&b.value));
         }
         hoist::reduces(&e.kind) || e.parts().iter().any(|(_, part)| self.reduces(part))
     }

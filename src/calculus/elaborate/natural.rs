@@ -194,11 +194,14 @@ fn swapped(view: &Term, before: &Term) -> Result<Option<Vec<Term>>, TypeError> {
         (Op::Zip, Op::Fork | Op::Bimap) => behind_zip(view, before, false),
         (Op::Cross, Op::Fork) => {
             let (map, rows) = first(&before.args()[0])?;
-            if *map.op() != Op::Map(MapKind::Plain) || !is_cheap(&map.args()[0]) {
+            let partners = &before.args()[1];
+            // A tile of rows that meet rows is copied: it then has what is computed.
+            let scalars = build::elements(&partners.ty().cod)?.1.is_scalar();
+            let moves = |f: &Term| is_cheap(f) || scalars && is_cheap_of_places(f);
+            if *map.op() != Op::Map(MapKind::Plain) || !moves(&map.args()[0]) {
                 return Ok(None);
             }
             let f = &map.args()[0];
-            let partners = &before.args()[1];
             let fork = Term::new(Op::Fork, vec![], vec![], vec![rows, partners.clone()])?;
             let cross = again(&fork, &[])?;
             let (_, partner) = build::elements(&partners.ty().cod)?;
@@ -292,19 +295,29 @@ fn of_rows(f: &Term, chain: &[Term]) -> Result<Option<Term>, TypeError> {
 
 /// Whether a function only arranges and computes scalars without loops, and computes at least one.
 fn is_cheap(f: &Term) -> bool {
-    fn cost(f: &Term) -> Option<usize> {
-        f.chain().iter().try_fold(0, |sum, f| {
-            Some(
-                sum + match f.op() {
-                    Op::Scalar(f) if !f.body.has_loop() => 1,
-                    Op::Fork | Op::Bimap => cost(&f.args()[0])? + cost(&f.args()[1])?,
-                    Op::Id | Op::Fst | Op::Snd | Op::Lit(_) | Op::SizeValue(_) | Op::Input(_) => 0,
-                    _ => return None,
-                },
-            )
-        })
-    }
-    cost(f).is_some_and(|n| n > 0)
+    computed(f, false).is_some_and(|n| n > 0)
+}
+
+/// As [`is_cheap`], of scalars that may be at computed places.
+fn is_cheap_of_places(f: &Term) -> bool {
+    computed(f, true).is_some_and(|n| n > 0)
+}
+
+/// Returns how many scalars a function computes that only arranges otherwise and, if `reads`, reads elements at computed places.
+fn computed(f: &Term, reads: bool) -> Option<usize> {
+    f.chain().iter().try_fold(0, |sum, f| {
+        Some(
+            sum + match f.op() {
+                Op::Scalar(f) if !f.body.has_loop() => 1,
+                Op::Fork | Op::Bimap => {
+                    computed(&f.args()[0], reads)? + computed(&f.args()[1], reads)?
+                }
+                Op::Id | Op::Fst | Op::Snd | Op::Lit(_) | Op::SizeValue(_) | Op::Input(_) => 0,
+                Op::Index if reads && f.ty().cod.is_scalar() => 0,
+                _ => return None,
+            },
+        )
+    })
 }
 
 /// Returns a sequential reduction or a scan of rows by `map op . zip` as one of each column, innermost first.

@@ -198,7 +198,18 @@ impl Pull<'_> {
                 self.shifts(array?);
                 self.element(array?, &moved(with_one_number(first.further(cut)?), rest))
             }
+            Prim::Rotate => {
+                let Kind::Prim(_, _, sizes, _) = &e.kind else { return None };
+                self.rotated(array?, sizes.first()?.eval(self.env).ok()?, at)
+            }
             Prim::Reverse => {
+                // Elements are rotated to the other side so.
+                if let Kind::Prim(Prim::Rotate, _, sizes, rotated) = &array?.kind
+                    && let Kind::Prim(Prim::Reverse, _, _, whole) = &rotated.first()?.kind
+                {
+                    let (k, n) = (sizes.first()?.eval(self.env).ok()?, n(e)?);
+                    return self.rotated(whole.first()?, n - k.checked_rem(n)?, at);
+                }
                 let last = first.number(n(e)?.checked_sub(1)?)?;
                 self.shifts(array?);
                 self.element(array?, &moved(op(ScalarOp::Sub, last, first.clone()), rest))
@@ -303,6 +314,16 @@ impl Pull<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Returns the element of an array that is rotated by `k` places.
+    fn rotated(&mut self, array: &Ex, k: u64, at: &[Ex]) -> Option<Ex> {
+        let (first, rest) = at.split_first()?;
+        let n = array.length()?.eval(self.env).ok()?;
+        let moved = with_one_number(first.further(k.checked_rem(n)?)?);
+        let place = op(ScalarOp::Rem, moved, first.number(n)?);
+        self.shifts(array);
+        self.element(array, &[&[place], rest].concat())
     }
 
     /// Returns a place in an array. `None` if data decide it, and elements of the array are computed.

@@ -907,9 +907,36 @@ fn choices_between_rows_are_choices_of_elements() {
         let text = of(choice);
         assert!(text.starts_with("map (map (cond ") && !text.contains("replicate"), "{text}");
     }
+    // Whole arrays have elements for the map: nothing is read by index.
+    let whole = |choice: &str| {
+        term(&format!(
+            "entry f [n] [m] (A: [n][m][m]i32) (B: [m][m]i32) : [n][m][m]i32 = map (\\X -> {choice}) A"
+        ))
+    };
+    for choice in [
+        "if X[0, 0] > 1 then map2 (map2 (+)) X B else X",
+        "if X[0, 0] > 1 then replicate m (replicate m 0) else map (map (* 2)) (transpose X)",
+    ] {
+        let text = whole(choice);
+        let alone = text.matches("index").count();
+        // The condition reads one row, and one element of it.
+        assert!(alone <= 2 && !text.contains("iota") && !text.contains("cond "), "{text}");
+    }
     // Each element would compute the sum.
     let text = of("if i >= 0 then A[i] else replicate m (reduce (+) 0 (map (* f32.i32 i) A[0]))");
     assert!(text.starts_with("map (cond ") && text.matches("reduce").count() == 1, "{text}");
+}
+
+/// A reduction that leaves a map stands behind the name of the array that it reduces, which is not computed again.
+#[test]
+fn reductions_that_move_keep_the_names_that_they_need() {
+    for rows in ["map (\\x -> {row}) X", "map (map (\\x -> {row})) [X, X]"] {
+        let row = "let r = map (\\w -> sum (map2 (*) w x)) W in map (\\v -> v - maximum r) r";
+        let rows = rows.replace("{row}", row);
+        let text = term(&format!("entry f [n] [k] [m] (X: [n][k]f32) (W: [m][k]f32) = {rows}"));
+        assert_eq!(text.matches("Mul(_1, _2)").count(), 1, "{text}");
+        assert_eq!(text.matches("Max(_1, _2)").count(), 1, "{text}");
+    }
 }
 
 /// What a step of a loop of the host reduces without the state is computed in front of the loop, for all steps.

@@ -30,8 +30,8 @@ const FEW_PARTS: i64 = 8;
 /// Work-items of a group with bins of its own.
 pub const GROUP: i64 = 256;
 
-/// Such groups for each compute unit.
-const GROUPS_OF_UNIT: i64 = 8;
+/// Such groups for each compute unit, and of groups whose bins take more than half of the local memory that a group may have.
+const GROUPS_OF_UNIT: [i64; 2] = [8, 4];
 
 /// Most copies of a group's bins: one for each lane of a warp.
 const COPIES: i64 = 32;
@@ -233,8 +233,8 @@ impl Lowerer {
         let (places, values) = (x.fst()?, x.snd()?);
         let z = f.args()[1].chain();
         let own_shape = Shape::Array(m, Box::new(shared.bin()));
-        let local =
-            self.options.device.shares_local_memory() && self.is_half_of_local_memory(&own_shape);
+        let device = &self.options.device;
+        let local = device.shares_local_memory() && bytes(&own_shape) <= device.local_mem_bytes;
         let native = shared.has_operations();
         let copies = if local { self.copies_of_bins(&own_shape, native) } else { 1 };
         let items = GROUP.min(i64::try_from(self.options.device.max_work_group_size).unwrap_or(1));
@@ -243,8 +243,10 @@ impl Lowerer {
         let h = Binned { places, values, n, m, elem, op: &op, length: self.values_of_item(n) };
         let count = n / h.length;
         // Each group passes on all of its bins: no more work than to count its share of the values.
-        let groups =
-            (self.compute_units() * GROUPS_OF_UNIT).min(length(n, items.max(m * copies))).max(1);
+        let [of_unit, of_unit_if_large] = GROUPS_OF_UNIT;
+        let large = local && 2 * bytes(&own_shape) > self.options.device.local_mem_bytes;
+        let of_unit = if large { of_unit_if_large } else { of_unit };
+        let groups = (self.compute_units() * of_unit).min(length(n, items.max(m * copies))).max(1);
         let parts = if local && !native { groups } else { 1 };
         // The bins of groups are combined as values.
         let of_part = if local { &shape } else { &own_shape };
@@ -320,10 +322,6 @@ impl Lowerer {
             Some(bins) if parts == 1 => self.copy(&bins.view.at(&Index::from(0))?, dest, &shape),
             Some(bins) => self.combine_parts(bins, parts, (m, elem), &op, dest),
         }
-    }
-
-    fn is_half_of_local_memory(&self, shape: &Shape) -> bool {
-        bytes(shape) <= self.options.device.local_mem_bytes / 2
     }
 
     /// Number of copies of a group's bins, a power of two. Work-items that update one bin at once wait for each other where a
