@@ -20,7 +20,7 @@ fn gpu() -> DeviceLimits {
 /// Work-items that each go through a row: its greatest element, and then the row and its differences from that.
 fn rows(n: u64, m: u64) -> Kernels {
     let program = "entry rows [n][m] (X: [n][m]f32) : ([n][m]f32, [n][m]f32) =
-        unzip (map (\\r -> let s = reduce max f32.lowest r in (map (+ 1) r, map (- s) r)) X)";
+        unzip (map (\\r -> let s = reduce max f32.lowest r in (map (+ 1) r, map (\\x -> x - s) r)) X)";
     let term = "unzip . mapGlb 0 (fork (mapSeq (\\x -> x + 1.0) . fst) (mapSeq (\\(a, b) -> a - b) . distr) \
                 . fork id (reduceSeq max (-f32.max))) . X";
     kernels_for(gpu(), program, &[("n", n), ("m", m)], &[("X", array(&[n, m]))], term)

@@ -20,6 +20,9 @@ const SECTOR: i64 = 32;
 /// Most bytes of the rows of one work-item. With longer ones, few work-items would be resident.
 const MOST: i64 = 1024;
 
+/// Longest rows that are loaded in vectors and nevertheless come through local memory, in bytes.
+const WIDE: i64 = 256;
+
 /// Fewest work-items of a group: those of a warp.
 const FEWEST: i64 = 32;
 
@@ -35,6 +38,9 @@ pub fn stage(p: &Program, k: usize, device: &DeviceLimits, fresh: &mut Fresh) ->
     }
     let nest = Nest::of(kernel)?;
     let mut rows = nest.rows(p, device);
+    // Caches serve vectors of neighbouring rows nearly as fast as local memory. They come the same way only where groups meet anyway.
+    let meets = rows.iter().any(|r| r.store || r.narrow);
+    rows.retain(|r| r.store || r.narrow || meets && r.length * r.scalar_bytes() <= WIDE);
     let mut bytes = 0;
     rows.retain(|r| {
         let fits = bytes + r.stride_bytes() <= MOST;
@@ -84,6 +90,8 @@ struct Rows {
     start: Index,
     /// Scalars that one work-item copies at once.
     width: i64,
+    /// Whether work-items access less than the widest vectors.
+    narrow: bool,
 }
 
 impl Rows {
@@ -175,22 +183,22 @@ impl<'a> Nest<'a> {
                 return None;
             }
         } else {
-            // Caches serve wide loads of neighbouring rows nearly as fast.
             let (lo, hi) = places.iter().fold((length, 0), |(lo, hi), (place, width)| {
                 let (first, last) = place.range();
                 (lo.min(first), hi.max(last + width))
             });
-            let wide = i64::try_from(device.access_bytes).ok()?;
-            if widest * bytes >= wide && row < 2 * wide || 2 * (hi - lo) < length {
+            if 2 * (hi - lo) < length {
                 return None;
             }
         }
-        let most = i64::try_from(device.access_bytes).ok()? / bytes.max(1);
+        let wide = i64::try_from(device.access_bytes).ok()?;
+        let most = wide / bytes.max(1);
         let fits = |w: &i64| length % w == 0 && start.is_multiple_of(*w) && *w <= most.max(1);
         let width = [16, 8, 4, 2, 1].into_iter().find(fits)?;
         let stride = stride(length, bytes, width.max(widest));
         let array = array.clone();
-        Some(Rows { buffer, store, array, length, stride, start, width })
+        let narrow = widest * bytes < wide;
+        Some(Rows { buffer, store, array, length, stride, start, width, narrow })
     }
 
     /// Splits the rest of an index into what the outer loops decide and the place in a row.
