@@ -2,10 +2,7 @@
 
 use crate::check::{Kernels, array, cpu, kernels_for};
 use crate::races::{changed, is_missed};
-use patsat::calculus::size::Size;
-use patsat::calculus::ty::Ty;
 use patsat::kernel::DeviceLimits;
-use patsat::lang::types::ScalarType;
 
 /// A GPU.
 fn gpu() -> DeviceLimits {
@@ -13,6 +10,7 @@ fn gpu() -> DeviceLimits {
         max_work_group_size: 1024,
         max_item_sizes: [1024; 3],
         access_bytes: 16,
+        compute_units: 2,
         ..DeviceLimits::default()
     }
 }
@@ -22,20 +20,19 @@ fn rows(n: u64, m: u64) -> Kernels {
     let program = "entry rows [n][m] (X: [n][m]f32) : ([n][m]f32, [n][m]f32) =
         unzip (map (\\r -> let s = reduce max f32.lowest r in (map (+ 1) r, map (\\x -> x - s) r)) X)";
     let term = "unzip . mapGlb 0 (fork (mapSeq (\\x -> x + 1.0) . fst) (mapSeq (\\(a, b) -> a - b) . distr) \
-                . fork id (reduceSeq max (-f32.max))) . X";
+                . fork id (reduceSeq max (-f32.inf))) . X";
     kernels_for(gpu(), program, &[("n", n), ("m", m)], &[("X", array(&[n, m]))], term)
 }
 
 /// Work-items of two dimensions that each make a row of bytes of one element.
 fn bytes(n: u64, k: u64, m: u64) -> Kernels {
     let program = format!(
-        "entry made [n][k] (X: [n][k]u8) : [n][k][{m}]u8 = map (map (\\x -> map (* x) (iota {m}))) X"
+        "entry made [n][k] (X: [n][k]f32) : [n][k][{m}]bool =
+           map (map (\\x -> map (\\i -> x > f32.i32 i) (iota {m}))) X"
     );
-    let made = format!("mapSeq (*) . distr . fork (iota {m} u8) id");
+    let made = format!("mapSeq (\\(i, x) -> x > f32.i32 i) . distr . fork (iota {m} i32) id");
     let term = format!("mapGlb 1 (mapGlb 0 ({made})) . X");
-    let u8 = Ty::Scalar(ScalarType::U8);
-    let of = Ty::array(&Size::constant(n), &Ty::array(&Size::constant(k), &u8));
-    kernels_for(gpu(), &program, &[("n", n), ("k", k)], &[("X", of)], &term)
+    kernels_for(gpu(), &program, &[("n", n), ("k", k)], &[("X", array(&[n, k]))], &term)
 }
 
 fn all() -> Vec<Kernels> {
