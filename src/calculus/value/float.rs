@@ -27,6 +27,10 @@ use crate::lang::types::ScalarType;
 use slope::slope;
 use std::f64::consts::{PI, TAU};
 
+/// What the roundings of one operation take of the error that is allowed to a number. Squares of squares double the relative error
+/// each time, so that the roundings of the first ones outgrow what is allowed to all operations together.
+const ROUNDING: f64 = 1.0 / 32.0;
+
 /// The parameters for computing with floats of one type.
 #[derive(Clone, Copy)]
 struct Mode {
@@ -127,12 +131,14 @@ impl Mode {
     }
 
     /// Returns the magnitude of `a * b`, where `d` is the excess of a magnitude over the absolute value:
-    /// `|xy| + |x| d(b) + |y| d(a) + r d(a) d(b)`.
+    /// `|xy| + |x| d(b) + |y| d(a) + r d(a) d(b)`, and [`ROUNDING`] of `|xy|` if an operand has been rounded.
     #[inline]
     fn product(&self, a: Cell, b: Cell) -> f64 {
         let (x, y) = (a.as_float().abs(), b.as_float().abs());
         let (da, db) = ((a.mag() - x).max(0.0), (b.mag() - y).max(0.0));
-        x * y + x * db + y * da + self.r * da * db
+        let rounded = a.grain() == INEXACT || b.grain() == INEXACT;
+        let own = if rounded { ROUNDING * x * y } else { 0.0 };
+        x * y + own + x * db + y * da + self.r * da * db
     }
 
     /// Returns the magnitude of a smooth function; NaN where slopes do not suffice.

@@ -422,3 +422,20 @@ fn whole_numbers_are_exact_in_any_order() {
     assert!(on(ScalarOp::Mul, F32, [half, half, Cell::default()]).is_exact());
     assert!(!add(third, half).is_exact());
 }
+
+/// Rounding errors double with each square.
+#[test]
+fn squares_of_squares_may_be_off_as_far_as_they_are() {
+    let r = Slack::of(1).relative(F32);
+    let start = 1.0 + f64::from(f32::EPSILON) / 2.0;
+    let (mut x, mut rounded) = (Cell::inexact(start, start), 1.0_f32);
+    for squares in 1..=24 {
+        x = on(ScalarOp::Mul, F32, [x, x, Cell::float(F32, 0.0)]);
+        rounded *= rounded;
+        let off = (x.as_float() - f64::from(rounded)).abs();
+        assert!(off <= r * x.mag(), "after {squares} squares: {off} and {}", x.mag());
+    }
+    // One product of inputs has no more room than before.
+    let input = Cell::float(F32, 1.5);
+    assert_eq!(on(ScalarOp::Mul, F32, [input, input, input]).mag(), 2.25);
+}
