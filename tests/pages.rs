@@ -50,8 +50,8 @@ fn fits(line: &str, expected: &str) -> bool {
     found
 }
 
-/// Runs the commands of a page, and returns their number.
-fn run(page: &str) -> usize {
+/// Runs the commands of a page. Returns their number, and the folder in which they ran.
+fn run(page: &str) -> (usize, tempfile::TempDir) {
     let place = tempfile::TempDir::new().expect("a temporary folder");
     let at = |name: &str| place.path().join(name);
     for folder in ["programs", "benches", "rules", "snapshots", "cost-models"] {
@@ -94,19 +94,18 @@ fn run(page: &str) -> usize {
             count += 1;
         }
     }
-    count
+    (count, place)
 }
 
 /// A test for each page with commands.
 macro_rules! pages {
     ($($name:ident $page:literal)*) => {
-        const RUN: &[&str] = &[$($page),*];
-        $(#[test] fn $name() { assert!(run($page) > 0, "no commands"); })*
+        const RUN: &[&str] = &["README.md", $($page),*];
+        $(#[test] fn $name() { assert!(run($page).0 > 0, "no commands"); })*
     };
 }
 
 pages! {
-    readme "README.md"
     tutorial "docs/tutorial.md"
     new_device "docs/new-device.md"
     embedding "docs/embedding.md"
@@ -118,6 +117,13 @@ pages! {
     plans "docs/plans.md"
     how_it_works "docs/how-it-works.md"
     performance "docs/performance.md"
+}
+
+#[test]
+fn readme() {
+    let (count, place) = run("README.md");
+    assert!(count >= 10, "only {count} commands found");
+    assert!(place.path().join("y.npy").exists());
 }
 
 /// Returns the targets of a page's links.

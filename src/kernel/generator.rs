@@ -235,17 +235,18 @@ impl Generator<'_> {
                 passes::complete(kernel, device, *relaxed, &mut fresh);
             });
         }
-        for k in 0..program.kernels.len() {
-            let mut fresh = Fresh::after(&program.kernels[k], &host.reserved);
-            if let Some(staged) = passes::with_row_blocks(&program, k, device, &mut fresh) {
-                let plain = std::mem::replace(&mut program.kernels[k], staged);
-                if self.prove(&program, k).is_err() {
-                    program.kernels[k] = plain;
-                }
-            }
-        }
         passes::end(&mut program);
-        (0..program.kernels.len()).try_for_each(|k| self.prove(&program, k))?;
+        for k in 0..program.kernels.len() {
+            let staged = passes::with_row_blocks(&program, k, device, &host.reserved);
+            if let Some(staged) = staged {
+                let plain = std::mem::replace(&mut program.kernels[k], staged);
+                if self.prove(&program, k).is_ok() {
+                    continue;
+                }
+                program.kernels[k] = plain;
+            }
+            self.prove(&program, k)?;
+        }
         Ok(program)
     }
 

@@ -112,9 +112,8 @@ impl Condition {
         }
     }
 
-    /// Whether the condition asks about no function, and all of its variables have values.
-    pub fn is_decided(&self, b: &Bindings) -> bool {
-        let known = |n: &Size| !b.size(n).has_meta();
+    /// Returns the sizes that the condition asks about.
+    pub fn sizes(&self) -> Vec<&Size> {
         match self {
             Condition::Tileable(n, _)
             | Condition::Whole(n)
@@ -122,21 +121,27 @@ impl Condition {
             | Condition::Tile(n)
             | Condition::UpTo(n, _)
             | Condition::From(n, _)
-            | Condition::Small(n) => known(n),
+            | Condition::Small(n) => vec![n],
             Condition::Differ(n, m) | Condition::Divides(n, m) | Condition::Rounds(n, m) => {
-                known(n) && known(m)
+                vec![n, m]
             }
-            Condition::Scalar(a) | Condition::Element(a) => b.type_of(a).is_some(),
-            Condition::Commutative(_)
-            | Condition::Vectorisable(_)
-            | Condition::Lanewise(_)
-            | Condition::Elementwise(_)
-            | Condition::Computes(_)
-            | Condition::Rearranges(_)
-            | Condition::Tiles(_)
-            | Condition::Scans(_)
-            | Condition::Cheap(_) => false,
+            _ => vec![],
         }
+    }
+
+    /// Returns the type variable that the condition asks about.
+    pub fn ty(&self) -> Option<&str> {
+        match self {
+            Condition::Scalar(a) | Condition::Element(a) => Some(a),
+            _ => None,
+        }
+    }
+
+    /// Whether the condition asks about no function, and all of its variables have values.
+    pub fn is_decided(&self, b: &Bindings) -> bool {
+        self.function().is_none()
+            && self.sizes().into_iter().all(|n| !b.size(n).has_meta())
+            && self.ty().is_none_or(|a| b.type_of(a).is_some())
     }
 
     /// Whether the condition holds for these values; `facts` gives the facts known of a function variable.

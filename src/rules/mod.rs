@@ -53,28 +53,12 @@ fn condition_names_bound(rule: &Rule) -> Result<()> {
         known.insert(l.name.clone());
     }
     for c in &rule.when {
-        match c {
-            Condition::Differ(n, m) | Condition::Divides(n, m) | Condition::Rounds(n, m) => {
-                size_bound(n, &known)?;
-                size_bound(m, &known)?;
-            }
-            Condition::Tileable(n, _)
-            | Condition::Whole(n)
-            | Condition::Dimension(n)
-            | Condition::Tile(n)
-            | Condition::UpTo(n, _)
-            | Condition::From(n, _)
-            | Condition::Small(n) => size_bound(n, &known)?,
-            Condition::Scalar(a) | Condition::Element(a) => {
-                if !known.contains(a) {
-                    return Err(unbound(a));
-                }
-            }
-            of_function => {
-                if let Some(f) = of_function.function().filter(|f| !functions.contains(*f)) {
-                    return Err(unbound(f));
-                }
-            }
+        c.sizes().into_iter().try_for_each(|n| size_bound(n, &known))?;
+        if let Some(a) = c.ty().filter(|a| !known.contains(*a)) {
+            return Err(unbound(a));
+        }
+        if let Some(f) = c.function().filter(|f| !functions.contains(*f)) {
+            return Err(unbound(f));
         }
     }
     Ok(())

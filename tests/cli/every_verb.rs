@@ -73,8 +73,8 @@ fn every_verb_has_a_run() {
     assert_eq!(there, tried);
 }
 
-#[test]
-fn every_verb_runs() {
+/// Runs every verb with these options, and gives what each prints to `check`.
+fn run_all(options: &str, check: impl Fn(&str, &str)) {
     let p = Place::new();
     let folder = p.path("").display().to_string();
     let scal = std::fs::read_to_string("programs/scal.pat").expect("a program");
@@ -82,10 +82,20 @@ fn every_verb_runs() {
     p.file("list.txt", "# One program.\nprograms/scal.pat n=1000\n");
     for (verb, args) in RUNS {
         let args = args.replace("DATA", DATA).replace("DIR/", &folder);
-        let ran = p.run(&format!("--json {verb} {args}"));
+        let ran = p.run(&format!("{options} {verb} {args}"));
         assert_eq!(ran.0.status.code(), Some(0), "{verb} {args}\n{}", ran.stderr());
-        json_lines::check(verb, &ran.stdout());
+        check(verb, &ran.stdout());
     }
+}
+
+#[test]
+fn every_verb_runs() {
+    run_all("", |_, _| ());
+}
+
+#[test]
+fn every_verb_prints_lines_of_the_schema() {
+    run_all("--json", json_lines::check);
 }
 
 #[test]

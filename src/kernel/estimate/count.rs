@@ -729,4 +729,22 @@ mod tests {
         // A partner at a fixed distance.
         assert_eq!(distance("\\i -> i32.u32 (i ^ 64u32)"), Some(1));
     }
+
+    #[test]
+    fn neighbours_that_differ_go_through_both_sides_of_a_branch() {
+        // Loads of one side: sums of rows of `A` where the condition holds, and of `B` elsewhere.
+        let loads = |condition: &str| {
+            let sum = "reduceSeq (+) 0.0 . index . bimap id (\\i -> i32.u32 i)";
+            let text = format!(
+                "mapGlb 0 (cond ({condition}) ({sum} . bimap fst id) ({sum} . bimap snd id)) . distl . fork (fork A B) (iota 4096 u32)"
+            );
+            let term = term(&text, &[("A", "[4096][40]f32"), ("B", "[4096][40]f32"), ("k", "i32")]);
+            let program = lower(&term, &SizeEnv::default(), &options()).expect("lowers");
+            let profile = kernel(&program, &program.kernels[0]);
+            profile.accesses.iter().filter(|a| !a.store).map(|a| a.count).sum::<f64>()
+        };
+        let all = 4096.0 * 40.0;
+        assert_eq!(loads("(\\i -> i % 2u32 == 0u32) . snd"), 2.0 * all);
+        assert_eq!(loads("(\\k -> k > 0) . k . bang"), all);
+    }
 }

@@ -217,6 +217,30 @@ mod tests {
     }
 
     #[test]
+    fn stores_of_parts_of_lines_take_the_time_of_the_lines() {
+        // 256 MiB in vectors of 16 bytes. On an H200: 62 us side by side, 480 us if each is in a line of its own.
+        let us = |stride, store| {
+            let count = f64::from(1 << 24);
+            let vector = Access {
+                width: 4,
+                item_stride: Some(stride),
+                footprint: 16.0 * count,
+                array_bytes: 16.0 * count,
+                group_footprint: 16.0 * 256.0,
+                item_footprint: 16.0,
+                ..access(Mem::Global(0), store, count)
+            };
+            let streak = Streak { places: (0..8).map(|k| 4 * k).collect(), step: 0 };
+            let (accesses, streaks) = (vec![vector], vec![streak]);
+            let k = KernelProfile { accesses, streaks, ..large() };
+            alone(k, &model("nvidia-h200")).us
+        };
+        let (beside, apart) = (us(4, true), us(32, true));
+        assert!((6.0..10.0).contains(&(apart / beside)), "{apart} {beside}");
+        assert!(us(32, false) < apart / 3.0, "caches gather what is loaded in parts");
+    }
+
+    #[test]
     fn sectors_that_are_used_in_parts_are_fetched_again_where_caches_are_crowded() {
         // A row of 64 floats for each work-item in 16 vectors, or the same floats by neighbours.
         let us = |stride, groups: f64| {

@@ -32,7 +32,7 @@ pub fn of_temporaries(p: &mut Program) {
             let rows = i64::try_from(p.buffers[b].array.len).unwrap_or(0) / length;
             let turned = |i: &Index| {
                 let (row, place) = i.div_mod(length);
-                place.times(rows).add(&row)
+                (Mem::Global(b), place.times(rows).add(&row))
             };
             p.kernels.iter_mut().for_each(|k| place(&mut k.body, Mem::Global(b), &turned));
         }
@@ -129,11 +129,14 @@ fn accesses(
     }
 }
 
-/// Moves every access to a memory to another place.
-fn place(block: &mut Block, of: Mem, to: &dyn Fn(&Index) -> Index) {
-    fn moved(e: &Expr, of: Mem, to: &dyn Fn(&Index) -> Index) -> Expr {
+/// Moves every access to a memory to the memory and the place that `to` gives for its index.
+pub(super) fn place(block: &mut Block, of: Mem, to: &dyn Fn(&Index) -> (Mem, Index)) {
+    fn moved(e: &Expr, of: Mem, to: &dyn Fn(&Index) -> (Mem, Index)) -> Expr {
         match rebuilt(e, &mut |e, _| moved(e, of, to)) {
-            Expr::Load(m, t, i) if m == of => Expr::Load(m, t, to(&i)),
+            Expr::Load(m, t, i) if m == of => {
+                let (m, i) = to(&i);
+                Expr::Load(m, t, i)
+            }
             e => e,
         }
     }
@@ -142,7 +145,7 @@ fn place(block: &mut Block, of: Mem, to: &dyn Fn(&Index) -> Index) {
         if let Stmt::Store(m, i, _) = s
             && *m == of
         {
-            *i = to(i);
+            (*m, *i) = to(i);
         }
         s.blocks_mut().into_iter().for_each(|b| place(b, of, to));
     }

@@ -5,9 +5,10 @@
 //! store their rows to local memory, from where the group copies the block: neighbours store neighbouring elements. What work-items
 //! read of rows of their own is copied to local memory first, likewise.
 
+use super::layout::place;
 use crate::kernel::ir::facts::Guard;
 use crate::kernel::ir::index::{Index, Var};
-use crate::kernel::ir::walk::{Fresh, rebuild, rebuilt, with_var};
+use crate::kernel::ir::walk::{Fresh, with_var};
 use crate::kernel::ir::{
     Block, BufferRole, ElemTy, Expr, Kernel, LoopKind, Mem, MemArray, Program, Scope, Stmt,
 };
@@ -29,8 +30,14 @@ const FEWEST: i64 = 32;
 /// Bytes that one bank of local memory holds side by side.
 const BANK: i64 = 4;
 
-/// Returns the kernel with rows that go through local memory; `None` if it has none that should.
-pub fn stage(p: &Program, k: usize, device: &DeviceLimits, fresh: &mut Fresh) -> Option<Kernel> {
+/// Returns a kernel with rows that go through local memory; `None` if it has none that should. `reserved` are the names that nothing
+/// in a kernel may get.
+pub fn stage(
+    p: &Program,
+    k: usize,
+    device: &DeviceLimits,
+    reserved: &BTreeSet<String>,
+) -> Option<Kernel> {
     let kernel = &p.kernels[k];
     let simple = kernel.locals.is_empty() && kernel.warp == 0 && kernel.side_by_side == 1;
     if device.access_bytes == 0 || !simple || kernel.group[1..] != [1, 1] {
@@ -53,7 +60,8 @@ pub fn stage(p: &Program, k: usize, device: &DeviceLimits, fresh: &mut Fresh) ->
     let local = i64::try_from(device.local_mem_bytes).ok()?;
     let most = i64::try_from(kernel.group[0]).ok()?.min(local / bytes);
     let items = 1 << most.checked_ilog2()?;
-    (items >= FEWEST).then(|| nest.staged(kernel, &rows, items, fresh)).flatten()
+    let mut fresh = Fresh::after(kernel, reserved);
+    (items >= FEWEST).then(|| nest.staged(kernel, &rows, items, &mut fresh)).flatten()
 }
 
 /// The loops over the work-items of a kernel, each but the innermost one with nothing but declarations before the next.
@@ -242,11 +250,11 @@ impl<'a> Nest<'a> {
             let (_, name) = fresh.name("rows");
             let len = usize::try_from(items.checked_mul(r.stride)?).ok()?;
             kernel.locals.push(MemArray { name, len, ahead: false, ..r.array.clone() });
-            let place = |i: &Index| {
-                let place = self.parts(&i.linear_in(self.item.id)?.1).1;
-                Some(Index::from(local.clone()).times(r.stride).add(&place))
-            };
-            moved(&mut own, Mem::Global(r.buffer), mem, &place);
+            place(&mut own, Mem::Global(r.buffer), &|i| {
+                let (_, rest) = i.linear_in(self.item.id).expect("invariant: one row each");
+                let in_row = self.parts(&rest).1;
+                (mem, Index::from(local.clone()).times(r.stride).add(&in_row))
+            });
             let copied = self.copied(r, mem, &first, &local, items, fresh);
             if r.store { &mut stored } else { &mut loaded }.push(of_items(copied));
         }
@@ -417,28 +425,5 @@ fn collect<'a>(
             _ => None,
         };
         s.blocks().into_iter().for_each(|b| collect(b, inside.as_deref(), all));
-    }
-}
-
-/// Moves every access to a memory to another one, to the place that `to` gives.
-fn moved(block: &mut Block, of: Mem, other: Mem, to: &dyn Fn(&Index) -> Option<Index>) {
-    fn at(e: &Expr, of: Mem, other: Mem, to: &dyn Fn(&Index) -> Option<Index>) -> Expr {
-        match rebuilt(e, &mut |e, _| at(e, of, other, to)) {
-            Expr::Load(m, t, i) if m == of => match to(&i) {
-                Some(i) => Expr::Load(other, t, i),
-                None => Expr::Load(m, t, i),
-            },
-            e => e,
-        }
-    }
-    for s in block {
-        rebuild(s, &mut |e| at(e, of, other, to));
-        if let Stmt::Store(m, i, _) = s
-            && *m == of
-            && let Some(place) = to(i)
-        {
-            (*m, *i) = (other, place);
-        }
-        s.blocks_mut().into_iter().for_each(|b| moved(b, of, other, to));
     }
 }
