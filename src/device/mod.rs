@@ -129,9 +129,11 @@ pub struct DeviceInfo {
 pub const ARRAY_ALIGNMENT: usize = 64;
 
 impl DeviceInfo {
-    /// Bytes of local memory that the arrays of a kernel may have: drivers add as much as their alignment may take.
+    /// Bytes of local memory that the arrays of a kernel may have. Drivers add as much as their alignment may take, but NVIDIA's for devices
+    /// with copies ahead adds nothing.
     pub fn local_bytes_of_arrays(&self) -> u64 {
-        self.local_mem_bytes.saturating_sub(ARRAY_ALIGNMENT as u64)
+        let added = if self.capabilities.copies_ahead { 0 } else { ARRAY_ALIGNMENT as u64 };
+        self.local_mem_bytes.saturating_sub(added)
     }
 
     /// Returns `NAME (PLATFORM)`, for messages.

@@ -70,6 +70,9 @@ pub(super) fn usual(egraph: &EGraph, target: &Target) -> IndexMap<Sym, f64> {
 const LONG: u64 = 16;
 const SUMS: f64 = 64.0;
 
+/// Sums of a work-item to which a warp adds by instructions that depend on nothing else, so that few warps keep matrix units busy.
+const FRAGMENTS: f64 = 64.0;
+
 /// Approximate bytes of a staged partner.
 const PARTNER_BYTES: f64 = 16.0;
 
@@ -270,7 +273,12 @@ impl Tiles {
             let warps = target.warps;
             let each =
                 resident.max(1.0) * (items / target.warp()).ceil() / f64::from(warps.at_once);
-            let hidden = (each / warps.in_flight).min(1.0).powf(warps.hiding);
+            // Instructions on matrices that do not depend on each other hide latency, too.
+            let alike = match self.fragments {
+                Some(of) if !of.sums_apart() => r * c / FRAGMENTS,
+                _ => 1.0,
+            };
+            let hidden = (each * alike / warps.in_flight).min(1.0).powf(warps.hiding);
             // Matrix instructions are so fast that a group which waits at a barrier should leave work to another.
             let hidden = match self.fragments {
                 Some(_) if resident < 2.0 && items < warps.lone_group_items => {

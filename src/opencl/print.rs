@@ -679,7 +679,8 @@ impl Printer<'_> {
 
     /// Returns the pragma that asks a compiler to unroll a sequential loop, if there should be one: for complete
     /// unrolling, if the loop has few iterations and contains no loops or barriers; for partial unrolling, if it
-    /// has many iterations and the kernel stages data in local memory.
+    /// has many iterations and the kernel stages data in local memory. Where several blocks of local memory take turns, a round of them is
+    /// written out, so that places are known.
     fn unrolls(&self, lo: &Index, hi: &Index, body: &Block) -> Option<String> {
         let (lo, hi) = (lo.as_constant()?, hi.as_constant()?);
         let (mut plain, mut statements) = (true, 0);
@@ -690,6 +691,11 @@ impl Printer<'_> {
             });
         }
         let trips = hi.saturating_sub(lo);
+        let turns = self.kernel.locals.iter().map(|a| a.ahead).max().unwrap_or(0) + 1;
+        let meets = |s: &Stmt| matches!(s, Stmt::Barrier { scope: Scope::Group, .. });
+        if turns > 2 && trips > i64::try_from(turns).unwrap_or(trips) && body.iter().any(meets) {
+            return Some(format!("#pragma unroll {turns}"));
+        }
         let short = |n: i64| plain && n * statements <= MOST_STATEMENTS;
         if (2..=MOST_TRIPS).contains(&trips) && short(trips) {
             return Some("#pragma unroll".to_owned());
@@ -742,6 +748,13 @@ impl Printer<'_> {
                     _ => pad,
                 };
                 let place = self.place(*m, t, i, false);
+                if place.is_none() && self.order(*m).is_some() {
+                    for lane in 0..t.width {
+                        let at = i.plus(i64::try_from(lane).unwrap_or_default());
+                        self.stmt(&Stmt::Store(*m, at, e.lane(lane)), depth, out);
+                    }
+                    return;
+                }
                 if let Some(copy) = place.as_ref().and_then(|to| self.copy_ahead(*m, to, e)) {
                     let _ = writeln!(out, "{pad}{copy}");
                     return;
@@ -836,9 +849,10 @@ impl Printer<'_> {
                     (_, true) => "CLK_GLOBAL_MEM_FENCE",
                     _ => "CLK_LOCAL_MEM_FENCE",
                 };
-                if self.kernel.locals.iter().any(|a| a.ahead) {
+                let ahead = self.kernel.locals.iter().map(|a| a.ahead).filter(|n| *n > 0).min();
+                if let Some(barriers) = ahead {
                     self.needed.copies.set(true);
-                    let _ = writeln!(out, "{pad}{}", copies::ARRIVE);
+                    let _ = writeln!(out, "{pad}{}", copies::arrive(barriers));
                 }
                 let _ = writeln!(out, "{pad}{barrier}({flags});");
             }

@@ -82,7 +82,7 @@ fn with_plain_copies(k: Kernels) -> Kernels {
         )
     };
     let mut functions = [(4, "uint"), (8, "uint2"), (16, "uint4")].map(|(n, c)| of(n, c)).concat();
-    functions.push_str("void copies_arrive(void) {}\n");
+    functions.push_str("void copies_arrive(int later) {}\n");
     assert!(k.plan.source.contains(copies::DEFINITIONS), "{}", k.plan.source);
     let plan = HostPlan {
         source: k.plan.source.replace(copies::DEFINITIONS, &functions),
@@ -142,7 +142,7 @@ fn blocks_are_copied_while_a_group_goes_on() {
     let source = &copied.plan.source;
     assert_eq!(in_loop(&copied), [1]);
     let [copies, arrivals] =
-        ["copy_ahead_16(&", "copies_arrive();"].map(|s| source.matches(s).count());
+        ["copy_ahead_16(&", "copies_arrive(0);"].map(|s| source.matches(s).count());
     assert!(copies >= 2, "of a block before the loop and of one in it: {source}");
     assert_eq!(arrivals, source.matches("barrier(").count(), "{source}");
 }

@@ -1,7 +1,7 @@
 //! Products by matrix instructions: their kernels are executed here, all work-items of a group in step, since the CPU does not have the
 //! instructions.
 
-use crate::check::{Kernels, array, kernels};
+use crate::check::{Kernels, array, kernels, kernels_for};
 use half::f16;
 use insta::Settings;
 use patsat::calculus::op::products::Products;
@@ -12,7 +12,7 @@ use patsat::calculus::ty::Ty;
 use patsat::diag::{Limits, Source};
 use patsat::kernel::ir::facts::Guard;
 use patsat::kernel::ir::index::Index;
-use patsat::kernel::ir::{Block, BufferRole, Expr, LoopKind, Mem, Program, Stmt, WARP};
+use patsat::kernel::ir::{Block, BufferRole, Expr, LoopKind, Mem, MemArray, Program, Stmt, WARP};
 use patsat::kernel::{self, DeviceLimits, Options};
 use patsat::lang::typed::ScalarOp;
 use patsat::lang::types::ScalarType;
@@ -24,6 +24,9 @@ struct Group {
     vars: Vec<HashMap<u32, i64>>,
     regs: Vec<HashMap<u32, Vec<u32>>>,
     memory: HashMap<Mem, Vec<u32>>,
+    arrays: Vec<MemArray>,
+    /// Copies that arrive late: at which of the next barriers, where, and what.
+    under_way: Vec<(usize, Mem, usize, Vec<u32>)>,
 }
 
 /// The bits of each lane of the sum of two vectors.
@@ -151,6 +154,12 @@ impl Group {
                 Stmt::Store(m, i, e) => {
                     for item in active {
                         let (at, x) = (self.place(i, *item), self.expr(e, *item));
+                        if let Mem::Local(a) = m
+                            && self.arrays[*a].ahead > 0
+                        {
+                            self.under_way.push((self.arrays[*a].ahead, *m, at, x));
+                            continue;
+                        }
                         self.memory.get_mut(m).expect("an array")[at..at + x.len()]
                             .copy_from_slice(&x);
                     }
@@ -189,7 +198,16 @@ impl Group {
                     }
                 }
                 Stmt::Once(b) => self.run(b, &active[..1]),
-                Stmt::Decl(_, None) | Stmt::Barrier { .. } => {}
+                Stmt::Decl(_, None) => {}
+                Stmt::Barrier { .. } => {
+                    for (barriers, m, at, x) in std::mem::take(&mut self.under_way) {
+                        match barriers {
+                            1 => self.memory.get_mut(&m).expect("an array")[at..at + x.len()]
+                                .copy_from_slice(&x),
+                            _ => self.under_way.push((barriers - 1, m, at, x)),
+                        }
+                    }
+                }
                 _ => panic!("not made here"),
             }
         }
@@ -227,7 +245,8 @@ fn execute(ir: &Program, inputs: &[(&str, &[i8])]) -> Vec<u32> {
     }
     let items: usize = kernel.group.iter().product();
     let (vars, regs) = (vec![HashMap::new(); items], vec![HashMap::new(); items]);
-    let mut group = Group { vars, regs, memory };
+    let arrays = kernel.locals.clone();
+    let mut group = Group { vars, regs, memory, arrays, under_way: vec![] };
     group.run(&kernel.body, &(0..items).collect::<Vec<_>>());
     group.memory.remove(&out.expect("a result")).expect("a buffer")
 }
@@ -246,7 +265,18 @@ impl Shape {
     }
 }
 
-fn product_of(of: Products, [n, m, k]: [u64; 3], shape: &Shape, staging: &str) -> Kernels {
+fn product_of(of: Products, sizes: [u64; 3], shape: &Shape, staging: &str) -> Kernels {
+    product_for(DeviceLimits::default(), of, sizes, shape, staging)
+}
+
+/// As [`product_of`], for a device.
+fn product_for(
+    device: DeviceLimits,
+    of: Products,
+    [n, m, k]: [u64; 3],
+    shape: &Shape,
+    staging: &str,
+) -> Kernels {
     let Shape { tile, block, part } = shape;
     let (r, q, kr) =
         (n.next_multiple_of(*tile), m.next_multiple_of(*tile), k.next_multiple_of(*block));
@@ -266,7 +296,7 @@ fn product_of(of: Products, [n, m, k]: [u64; 3], shape: &Shape, staging: &str) -
         Ty::array(&Size::constant(n), &row)
     };
     let inputs = [("A", matrix(n, k)), ("B", matrix(k, m))];
-    kernels(&program, &[("n", n), ("m", m), ("k", k)], &inputs, &term)
+    kernels_for(device, &program, &[("n", n), ("m", m), ("k", k)], &inputs, &term)
 }
 
 /// A matrix of small whole numbers.
@@ -275,25 +305,59 @@ fn matrix(n: u64, m: u64, seed: u64) -> Vec<i8> {
     (0..n * m).map(element).collect()
 }
 
-fn check(of: Products, sizes: [u64; 3], shape: &Shape) {
-    for staging in ["toLocal", "toLocalAhead"] {
-        let [n, m, k] = sizes;
-        let (a, b) = (matrix(n, k, 3), matrix(k, m, 5));
-        let out = execute(&product_of(of, sizes, shape, staging).ir, &[("A", &a), ("B", &b)]);
-        let [n, m, k] = sizes.map(|n| usize::try_from(n).expect("small"));
-        for i in 0..n {
-            for j in 0..m {
-                let sum: i32 =
-                    (0..k).map(|p| i32::from(a[i * k + p]) * i32::from(b[p * m + j])).sum();
-                let found = match of.sum() {
-                    ScalarType::F32 => f64::from(f32::from_bits(out[i * m + j])),
-                    _ => out[i * m + j].cast_signed().into(),
-                };
-                let right = (found - f64::from(sum)).abs() == 0.0;
-                assert!(right, "{of:?} {sizes:?} {staging}: {i} {j}: {found}, not {sum}");
-            }
+/// Checks the result of a product of whole numbers.
+fn check_made(made: &Kernels, of: Products, sizes: [u64; 3]) {
+    let [n, m, k] = sizes;
+    let (a, b) = (matrix(n, k, 3), matrix(k, m, 5));
+    let out = execute(&made.ir, &[("A", &a), ("B", &b)]);
+    let [n, m, k] = sizes.map(|n| usize::try_from(n).expect("small"));
+    for i in 0..n {
+        for j in 0..m {
+            let sum: i32 = (0..k).map(|p| i32::from(a[i * k + p]) * i32::from(b[p * m + j])).sum();
+            let found = match of.sum() {
+                ScalarType::F32 => f64::from(f32::from_bits(out[i * m + j])),
+                _ => out[i * m + j].cast_signed().into(),
+            };
+            let right = (found - f64::from(sum)).abs() == 0.0;
+            assert!(right, "{of:?} {sizes:?}: {i} {j}: {found}, not {sum}: {}", made.plan.source);
         }
     }
+}
+
+fn check(of: Products, sizes: [u64; 3], shape: &Shape) {
+    for staging in ["toLocal", "toLocalAhead"] {
+        check_made(&product_of(of, sizes, shape, staging), of, sizes);
+    }
+}
+
+/// Where a device copies blocks by itself, as many are on their way as local memory holds, up to three.
+#[test]
+fn blocks_take_turns() {
+    let of = |bytes, k| {
+        let device = DeviceLimits {
+            copies_ahead: true,
+            access_bytes: 16,
+            local_mem_bytes: bytes,
+            ..DeviceLimits::default()
+        };
+        let sizes = [64, 32, k];
+        let made = product_for(device, Products::F16, sizes, &Shape::of(16), "toLocalAhead");
+        check_made(&made, Products::F16, sizes);
+        let arrivals = (0..4).filter(|n| made.plan.source.contains(&format!("copies_arrive({n})")));
+        (made.ir.kernels[0].local_bytes(), arrivals.collect::<Vec<i32>>())
+    };
+    let block = 2 * 2 * 32 * 16;
+    for (bytes, k, held) in [
+        (1 << 15, 160, 4),
+        (1 << 15, 64, 4),
+        (1 << 15, 48, 3),
+        (1 << 15, 32, 2),
+        (4 * block - 1, 160, 3),
+        (3 * block - 1, 160, 2),
+    ] {
+        assert_eq!(of(bytes, k), (held * block, vec![i32::try_from(held).expect("few") - 2]));
+    }
+    assert_eq!(of(1 << 15, 16), (block, vec![0]));
 }
 
 #[test]

@@ -353,7 +353,8 @@ mod tests {
 
     /// Returns the interference in a loop whose steps go through arrays of 8 elements.
     fn of(step: Block) -> Interference {
-        let array = |name: &str| MemArray { name: name.into(), scalar: F32, len: 8, ahead: false };
+        let array =
+            |name: &str| MemArray { name: name.into(), scalar: F32, len: 8, ahead: 0, pieces: 0 };
         let privates = ["own0", "own1", "own2"].map(array).to_vec();
         let k = Kernel { privates, ..kernel(vec![repeat(0, step)]) };
         Interference::of(&k, &|b, _| b.clone())

@@ -68,8 +68,8 @@ impl Access {
         self.meets_in_cases(&self.index, other, &other.index, same)
     }
 
-    /// As [`Access::meets`], at these indices. A two-valued expression that has the same value in both is tried with
-    /// either value: it selects the half of a memory that is used and the half that is filled, which alternate between
+    /// As [`Access::meets`], at these indices. An expression of few values that has the same value in both is tried with
+    /// each value: it selects the part of a memory that is used and the part that is filled, which take turns in the
     /// steps of a loop.
     fn meets_in_cases(
         &self,
@@ -78,15 +78,18 @@ impl Access {
         there: &Index,
         same: &BTreeSet<u32>,
     ) -> Meet {
-        let Some(half) = half(here, there, same) else {
+        let Some(turn) = turn(here, there, same) else {
             return self.meets_at(here, other, there, same);
         };
         let at = |i: &Index, value: i64| {
-            i.sub(&i.part(half)).plus(weight(i, half).saturating_mul(value))
+            i.terms().fold(i.clone(), |all, (atom, weight)| match in_turn(atom, turn, value) {
+                Some(x) => all.sub(&i.part(atom)).plus(weight.saturating_mul(x)),
+                None => all,
+            })
         };
-        let (lo, hi) = half.range();
+        let (lo, hi) = turn.range();
         let of_value = |x: i64| self.meets_in_cases(&at(here, x), other, &at(there, x), same);
-        of_value(lo).max(of_value(hi))
+        (lo..=hi).map(of_value).max().unwrap_or(Meet::Never)
     }
 
     fn meets_at(&self, here: &Index, other: &Access, there: &Index, same: &BTreeSet<u32>) -> Meet {
@@ -121,21 +124,34 @@ fn weight(i: &Index, atom: &Atom) -> i64 {
     i.terms().find(|(x, _)| *x == atom).map_or(0, |t| t.1)
 }
 
-/// Returns a two-valued expression in the indices that has the same value in both.
-fn half<'a>(a: &'a Index, b: &'a Index, same: &BTreeSet<u32>) -> Option<&'a Atom> {
+/// Most values of an expression that are tried: parts of a memory that take turns.
+const TURNS: i64 = 4;
+
+/// Returns an expression of few values in the indices that has the same value in both.
+fn turn<'a>(a: &'a Index, b: &'a Index, same: &BTreeSet<u32>) -> Option<&'a Atom> {
     a.terms().chain(b.terms()).map(|(atom, _)| atom).find(|atom| match atom {
         // A variable with the same weight in both indices cancels out, so its values need not be
         // tried.
         Atom::Var(v) => {
             v.hi - v.lo == 1 && same.contains(&v.id) && weight(a, atom) != weight(b, atom)
         }
-        Atom::Mod(x, 2) => {
+        Atom::Mod(x, 2..=TURNS) => {
             let mut common = !x.has_data();
             x.visit_vars(&mut |v| common &= same.contains(&v.id));
             common
         }
         _ => false,
     })
+}
+
+/// Returns the value of an expression where `turn` has this value, if the one follows from the other.
+fn in_turn(atom: &Atom, turn: &Atom, value: i64) -> Option<i64> {
+    match (atom, turn) {
+        (Atom::Mod(x, m), Atom::Mod(y, n)) if m == n => {
+            Some((value + x.sub(y).as_constant()?).rem_euclid(*m))
+        }
+        _ => (atom == turn).then_some(value),
+    }
 }
 
 /// Whether two accesses touch no scalar in common, whichever work-items make them. The ranges of
@@ -830,6 +846,28 @@ mod tests {
         assert_eq!(meets(&phase), Meet::Never);
         phase.iterated(&i);
         assert_eq!(meets(&phase), Meet::Group);
+    }
+
+    /// Three parts of 32 elements that take turns; each step `i` uses one of them and fills the one before it.
+    #[test]
+    fn parts_that_take_turns_are_apart_in_one_step() {
+        let (l, i) = (var(0, 32), var(1, 90));
+        let turn = |later: i64| Index::from(i.clone()).plus(later).rem(3);
+        let at =
+            |later: i64, write| access(turn(later).times(32).add(&l.clone().into()), write, &l);
+        let backwards = Index::from(31).sub(&Index::from(l.clone()));
+        let used = access(turn(0).times(32).add(&backwards), false, &l);
+        let step = BTreeSet::from([1]);
+        for (later, meet) in
+            [(0, Meet::Group), (1, Meet::Never), (2, Meet::Never), (3, Meet::Group)]
+        {
+            assert_eq!(used.meets(&at(later, true), &step), meet, "{later}");
+            assert_eq!(at(later, true).meets(&used, &step), meet, "{later}");
+        }
+        assert_eq!(used.meets(&at(2, true), &BTreeSet::new()), Meet::Group);
+        // Parts that overlap.
+        let long = access(turn(2).times(31).add(&l.clone().into()), true, &l);
+        assert_eq!(used.meets(&long, &step), Meet::Group);
     }
 
     #[test]

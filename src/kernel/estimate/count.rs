@@ -75,10 +75,18 @@ pub fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     w.out
 }
 
+/// Whether a value is in registers already: one, a part of one, or several that matrix instructions use together.
+fn is_name(e: &Expr) -> bool {
+    match e {
+        Expr::Reg(_) | Expr::Lane(..) => true,
+        Expr::Vector(es) => es.iter().all(is_name),
+        _ => false,
+    }
+}
+
 fn register_bytes(b: &Block) -> usize {
     let own = |s: &Stmt| match s {
-        // Another name for a register, or for a part of one.
-        Stmt::Decl(_, Some(Expr::Reg(_) | Expr::Lane(..))) => 0,
+        Stmt::Decl(_, Some(e)) if is_name(e) => 0,
         Stmt::Decl(r, _) => r.ty.bytes(),
         _ => 0,
     };
@@ -561,7 +569,7 @@ impl Walk<'_> {
             group_footprint: group_touches * real(bytes),
             item_footprint: item_touches * real(bytes),
             item_stride: stride(item.map(|l| l.1)),
-            lanes: item.and_then(|l| lanes(along, l.1, l.2)).unwrap_or_default(),
+            lanes: item.and_then(|l| self.lanes(mem, along, l.1, l.2)).unwrap_or_default(),
             loop_stride: stride(innermost.map(|l| l.1)),
             walk: self.loops.iter().rev().map(|(_, id, n)| (stride(Some(*id)), *n)).collect(),
             of_group: self.loops.iter().rev().map(|(kind, _, n)| of_group(*kind, *n)).collect(),
@@ -570,6 +578,24 @@ impl Walk<'_> {
             along: 1,
         });
         self.homes.push(self.body);
+    }
+
+    /// Returns the distances of the first work-items from the first one, for an index that is not linear in the number of the
+    /// work-item, which runs up to `trips`, or elements that are not stored in their order.
+    fn lanes(&self, mem: Mem, i: &Index, item: u32, trips: f64) -> Option<Vec<i64>> {
+        let ordered = self.kernel.array(self.program, mem).filter(|a| a.pieces > 0);
+        if i.has_data() || ordered.is_none() && i.linear_in(item).is_some() {
+            return None;
+        }
+        let at = |lane: i64| {
+            let place = i.eval(&|v| Some(if v.id == item { lane } else { v.lo }))?;
+            Some(ordered.map_or(place, |a| a.stored_at(place)))
+        };
+        let first = at(0)?;
+        (0..LANES)
+            .take_while(|lane| signed(*lane) < trips)
+            .map(|lane| Some(at(lane)? - first))
+            .collect()
     }
 
     /// Returns how many times as often as the average work-item of a group the busiest one executes this code.
@@ -670,20 +696,6 @@ impl Walk<'_> {
             a.along = along;
         }
     }
-}
-
-/// Returns the distances of the first work-items from the first one, for an index that is not linear in the number of the
-/// work-item, which runs up to `trips`.
-fn lanes(i: &Index, item: u32, trips: f64) -> Option<Vec<i64>> {
-    if i.has_data() || i.linear_in(item).is_some() {
-        return None;
-    }
-    let at = |lane: i64| i.eval(&|v| Some(if v.id == item { lane } else { v.lo }));
-    let first = at(0)?;
-    (0..LANES)
-        .take_while(|lane| signed(*lane) < trips)
-        .map(|lane| Some(at(lane)? - first))
-        .collect()
 }
 
 /// Fuses products and sums in pairs, as far as there are both. Compilers may do so, and do.

@@ -37,7 +37,7 @@ impl Copied<'_> {
     /// The load from global memory of which a store to an array of the group is a copy that may arrive late.
     pub fn late<'a>(locals: &[MemArray], m: Mem, e: &'a Expr) -> Option<Copied<'a>> {
         let Mem::Local(a) = m else { return None };
-        let copied = locals.get(a).filter(|a| a.ahead).and_then(|_| Copied::of(e))?;
+        let copied = locals.get(a).filter(|a| a.ahead > 0).and_then(|_| Copied::of(e))?;
         matches!(copied.from, Mem::Global(_)).then_some(copied)
     }
 }

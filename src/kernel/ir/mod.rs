@@ -7,6 +7,7 @@ pub mod copies;
 mod display;
 pub mod facts;
 pub mod index;
+pub mod pieces;
 pub mod team;
 mod terms;
 #[cfg(test)]
@@ -255,8 +256,12 @@ pub struct MemArray {
     pub scalar: ScalarType,
     /// Number of scalars.
     pub len: usize,
-    /// Whether copies of global memory that no kernel stores to meanwhile may arrive here late, at the next barrier of the group.
-    pub ahead: bool,
+    /// Copies of global memory that no kernel stores to meanwhile may arrive here late, at the barrier of the group that has this
+    /// number from the copy on; 0 if they may not.
+    pub ahead: usize,
+    /// Pieces of a row, if those of each row are stored in an order of their own (see [`pieces`]); 0 if they are not. Indices count as if
+    /// they were in order.
+    pub pieces: usize,
 }
 
 /// One kernel.

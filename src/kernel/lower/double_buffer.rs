@@ -3,7 +3,8 @@
 //! It applies to a reduction whose steps begin with copies of a block to local memory. Each step
 //! loads the next block into registers, uses the block that is in local memory, and then stores the
 //! next block to the other half of the memory. A device that copies by itself (`cp.async`) needs no registers: a step begins
-//! with the copy of the next block to the other half.
+//! with the copy of the next block to the other half. Then local memory may hold more than two blocks, which take turns, and each
+//! step begins the copy of the last of them. Such a copy may go on for several steps: it arrives at the barrier before its block is used.
 //!
 //! ```text
 //! half 0 = block 0
@@ -27,6 +28,9 @@ use crate::kernel::analysis::masks::{Masks, most};
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::{Scope, Stmt};
 use std::rc::Rc;
+
+/// Most blocks that local memory holds at once.
+const MOST: i64 = 4;
 
 /// Fewest blocks of which some may be left out.
 const LEAST: i64 = 4;
@@ -60,51 +64,89 @@ impl Lowerer {
         // Plan the tiles for the block of an arbitrary iteration, so that one layout suits all
         // blocks.
         let any = self.number(n);
-        let tiles = self
-            .blocks_of(copies, &arg(&any)?)?
-            .iter()
-            .map(|(v, shape)| Ok(Rc::new(self.tile(v, shape, n.min(2))?)))
-            .collect::<Step<Vec<Rc<Tile>>>>()?;
+        let blocks = self.blocks_of(copies, &arg(&any)?)?;
+        let plans =
+            blocks.iter().map(|(v, shape)| self.layout(v, shape)).collect::<Step<Vec<Tile>>>()?;
         let (first, last) = match self.blocks_that_count(step, copies, &arg, n)? {
             Some(bounds) => bounds,
             None => (Index::from(0), Index::from(n - 1)),
         };
-        let mut blocks = vec![];
-        for (tile, (v, _)) in tiles.iter().zip(self.blocks_of(copies, &arg(&first)?)?) {
-            let alone = self.copies_ahead(tile, &v)?;
-            blocks.push((tile, alone));
-            match alone {
-                true => self.copy_block_ahead(tile, &v, &first.rem(2))?,
-                false => self.copy_block(tile, &v, &first.rem(2))?,
+        let all = matches!((first.as_constant(), last.as_constant()), (Some(0), Some(_)));
+        let alone = plans
+            .iter()
+            .zip(self.blocks_of(copies, &arg(&first)?)?)
+            .map(|(tile, (v, _))| self.copies_ahead(tile, &v))
+            .collect::<Step<Vec<bool>>>()?;
+        let held = match all && alone.iter().all(|alone| *alone) {
+            true => self.blocks_held(&plans, n),
+            false => n.min(2),
+        };
+        let later = (held - 1).max(1);
+        let mut tiles = vec![];
+        for (tile, alone) in plans.into_iter().zip(&alone) {
+            let tile = Rc::new(self.tile_of(tile, held));
+            if *alone {
+                self.arrives(&tile, usize::try_from(later).unwrap_or(1));
             }
+            tiles.push(tile);
         }
         // Copies that go on by themselves arrive at a barrier, also if work-items read only what they have copied.
-        let arrive = |me: &mut Lowerer| match blocks.iter().any(|(_, alone)| *alone) {
+        let arrive = |me: &mut Lowerer| match alone.contains(&true) {
             true => me.emit(Stmt::Barrier { scope: Scope::Group, local: true, global: false }),
             false => Ok(()),
         };
+        for k in 0..later {
+            let block = first.plus(k);
+            if k > 0 {
+                arrive(self)?;
+            }
+            let sources = self.blocks_of(copies, &arg(&block)?)?;
+            for ((tile, alone), (v, _)) in tiles.iter().zip(&alone).zip(sources) {
+                match alone {
+                    true => self.copy_block_ahead(tile, &v, &block.rem(held))?,
+                    false => self.copy_block(tile, &v, &block.rem(held))?,
+                }
+            }
+        }
         let mut each = |me: &mut Lowerer, i: &Index| {
             arrive(me)?;
-            let half = i.rem(2);
-            let other = Index::from(1).sub(&half);
-            let next = me.blocks_of(copies, &arg(&i.plus(1))?)?;
+            let turn = i.rem(held);
+            let other = match held {
+                2 => Index::from(1).sub(&turn),
+                _ => i.plus(later).rem(held),
+            };
+            let next = me.blocks_of(copies, &arg(&i.plus(later))?)?;
             let mut loaded = vec![];
-            for ((tile, alone), (v, _)) in blocks.iter().zip(&next) {
+            for ((tile, alone), (v, _)) in tiles.iter().zip(&alone).zip(&next) {
                 match alone {
                     true => me.copy_block_ahead(tile, v, &other)?,
                     false => loaded.push((tile, me.load_block(tile, v)?)),
                 }
             }
-            me.step(step, &me.staged(copies, &arg(i)?, &tiles, &half)?, acc, shape)?;
+            me.step(step, &me.staged(copies, &arg(i)?, &tiles, &turn)?, acc, shape)?;
             loaded.iter().try_for_each(|(tile, v)| me.store_block(tile, v, &other))
         };
-        match (first.as_constant(), last.as_constant()) {
-            (Some(0), Some(_)) => self.repeat(n - 1, false, &mut each)?,
-            _ => self.repeat_within(n - 1, (first, last.clone()), &mut each)?,
+        match all {
+            true => self.repeat(n - later, false, &mut each)?,
+            false => self.repeat_within(n - later, (first, last.clone()), &mut each)?,
         }
-        arrive(self)?;
-        let arg = self.staged(copies, &arg(&last)?, &tiles, &last.rem(2))?;
-        self.step(step, &arg, acc, shape)
+        let rest = last.plus(1 - later);
+        self.repeat(later, false, &mut |me, k| {
+            arrive(me)?;
+            let i = rest.add(k);
+            me.step(step, &me.staged(copies, &arg(&i)?, &tiles, &i.rem(held))?, acc, shape)
+        })
+    }
+
+    /// Returns how many blocks local memory should hold if all are copied without registers: the copies of a block take longer than
+    /// matrix instructions on one block.
+    fn blocks_held(&self, tiles: &[Tile], n: i64) -> i64 {
+        let most = if self.kernel.fragments { MOST } else { 2 };
+        let used = self.kernel.locals.iter().map(|a| a.len.saturating_mul(a.scalar.bytes()));
+        let room = self.options.device.local_mem_bytes.saturating_sub(used.sum());
+        let bytes =
+            |held: i64| tiles.iter().map(|tile| tile.bytes(held)).fold(0, usize::saturating_add);
+        (3..=most.min(n)).rev().find(|held| bytes(*held) <= room).unwrap_or(n.min(2))
     }
 
     /// Returns the first and the last block that change a sum of products, if others are known to be zero: of a triangular or banded
@@ -152,7 +194,7 @@ impl Lowerer {
         if (&first, &last) == (&zero, &all) {
             return Ok(None);
         }
-        // A block of zeros does no harm. So one block is taken in any case, and halves of the memory are known where they can be.
+        // A block of zeros does no harm. So one block is taken in any case, and turns of the memory are known where they can be.
         let first = first.lesser(&all).div(2).times(2);
         let last = last.greater(&first);
         let last = if n % 2 == 0 { last.div(2).times(2).plus(1) } else { last };

@@ -57,7 +57,8 @@ pub fn program(
             name: unique(&stem, &mut names),
             scalar: t.scalar,
             len: usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width),
-            ahead: false,
+            ahead: 0,
+            pieces: 0,
         };
         slots.push(Slot::new(Mem::Global(buffers.len()), Index::from(0)));
         buffers.push(Buffer { array, role: BufferRole::Output(k) });
@@ -350,7 +351,8 @@ impl Inputs<'_> {
                         name: unique(&stem, &mut self.names),
                         scalar: t.scalar,
                         len: usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(t.width),
-                        ahead: false,
+                        ahead: 0,
+                        pieces: 0,
                     };
                     slots.push(Slot::new(Mem::Global(self.buffers.len()), Index::from(0)));
                     self.buffers

@@ -163,7 +163,7 @@ impl Lowerer {
             Space::Local | Space::LocalAhead => self.fresh("tile"),
             Space::Private => self.fresh("own"),
         };
-        let a = MemArray { name, scalar: t.scalar, len, ahead: false };
+        let a = MemArray { name, scalar: t.scalar, len, ahead: 0, pieces: 0 };
         match space {
             Space::Global | Space::Stream => {
                 self.program.buffers.push(Buffer { array: a, role: BufferRole::Temp });

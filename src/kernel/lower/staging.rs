@@ -12,7 +12,7 @@ use super::words::{self, is_one_load};
 use crate::calculus::op::products::Products;
 use crate::kernel::ir::copies::Copied;
 use crate::kernel::ir::index::{Index, Var};
-use crate::kernel::ir::{ElemTy, Expr, Mem, MemArray, Stmt};
+use crate::kernel::ir::{ElemTy, Expr, Mem, MemArray, Stmt, pieces};
 use crate::lang::types::ScalarType;
 use std::rc::Rc;
 
@@ -27,7 +27,8 @@ const FRAGMENT: i64 = 8;
 const ROWS: i64 = 4;
 const BANKS: i64 = 32;
 
-/// Scalars at the end of each line, where lines are columns of a block: with what matrix instructions read of 8 lines in different banks.
+/// Scalars at the end of each line, where lines are columns of a block whose pieces are in order: with what matrix instructions read of 8
+/// lines in different banks.
 const AFTER_LINE: i64 = 4;
 
 /// Widest vectors that are copied at once, and of elements of two bytes for matrix instructions.
@@ -51,6 +52,8 @@ pub struct Tile {
     lines: bool,
     /// Elements between each [`ROWS`] rows and the next.
     gap: i64,
+    /// Pieces of a line, or of a row, if each has an order of its own.
+    pieces: usize,
     /// Shape of an element.
     t: Shape,
     /// Distance between elements in their array, in scalars. The components of small tuples lie
@@ -78,6 +81,18 @@ impl Tile {
         }
         let rows = self.rows.saturating_mul(self.stride);
         rows.saturating_add((self.rows - 1) / ROWS * self.gap)
+    }
+
+    /// Number of elements of this many blocks. The last one needs no padding for the alignment of a next one.
+    fn elements_of(&self, blocks: i64) -> i64 {
+        self.size().saturating_mul(blocks - 1).saturating_add(self.elements())
+    }
+
+    /// Bytes of this many blocks of scalars.
+    pub fn bytes(&self, blocks: i64) -> usize {
+        let scalars = self.elements_of(blocks).saturating_mul(self.step);
+        let each = self.t.components().iter().map(|(e, _)| e.bytes()).sum();
+        usize::try_from(scalars).unwrap_or(usize::MAX).saturating_mul(each)
     }
 
     /// Place of an element in its block.
@@ -174,14 +189,8 @@ impl Lowerer {
         Ok(tile.view(&first))
     }
 
-    /// Allocates local memory for this many blocks that are read in the same way as this one.
-    pub fn tile(&mut self, v: &View, shape: &Shape, blocks: i64) -> Step<Tile> {
-        let tile = self.layout(v, shape)?;
-        Ok(self.tile_of(tile, blocks))
-    }
-
     /// Plans local memory for blocks that are read in the same way as this one.
-    fn layout(&mut self, v: &View, shape: &Shape) -> Step<Tile> {
+    pub fn layout(&mut self, v: &View, shape: &Shape) -> Step<Tile> {
         // Take the two outermost dimensions as rows and columns, or a single row if there is only
         // one dimension.
         let (rows, columns, t) = match shape {
@@ -222,7 +231,16 @@ impl Lowerer {
         };
         // Matrix instructions read 4 words of a column at once.
         let lines = self.kernel.fragments && plan.down && !flat && rows % FRAGMENT == 0;
+        // Lines whose pieces have orders of their own need no padding.
+        let pieces = match &t {
+            Shape::Elem(e) if lines || turned => {
+                pieces::of_row(if lines { rows } else { columns }, e.scalar.bytes())
+            }
+            _ => 0,
+        };
         let stride = match (self.kernel.fragments, plan.down) {
+            (true, true) if lines && pieces > 0 => rows,
+            (true, _) if turned && pieces > 0 => columns,
             (true, true) if lines => rows + AFTER_LINE,
             (true, _) if turned => columns + FRAGMENT,
             (true, _) => columns + (FRAGMENT - columns).rem_euclid(BANKS),
@@ -237,6 +255,7 @@ impl Lowerer {
             stride,
             lines,
             gap,
+            pieces,
             t,
             step,
             flat,
@@ -247,18 +266,17 @@ impl Lowerer {
     }
 
     /// Allocates local memory for this many blocks.
-    fn tile_of(&mut self, mut tile: Tile, blocks: i64) -> Tile {
+    pub fn tile_of(&mut self, mut tile: Tile, blocks: i64) -> Tile {
         let together = together(&tile.t);
-        // The last block needs no padding for the alignment of a next one.
-        let elements = tile.size().saturating_mul(blocks - 1).saturating_add(tile.elements());
+        let elements = tile.elements_of(blocks);
         let mut slots = vec![];
         if let Some((e, step)) = together {
-            let mem = self.local_array(e, elements.saturating_mul(step));
+            let mem = self.local_array(e, elements.saturating_mul(step), tile.pieces);
             slots.extend((0..tile.t.elems()).map(|c| Slot::new(mem, Index::from(c))));
         }
         for (e, n) in tile.t.components().into_iter().filter(|_| together.is_none()) {
             let each = n.saturating_mul(i64::try_from(e.width).unwrap_or(1));
-            let mem = self.local_array(e, elements.saturating_mul(each));
+            let mem = self.local_array(e, elements.saturating_mul(each), tile.pieces);
             slots.push(Slot::new(mem, Index::from(0)));
         }
         tile.slots = slots.into();
@@ -275,8 +293,7 @@ impl Lowerer {
         })
     }
 
-    /// Marks the memory of a tile if the device can copy blocks of the source there while the group does something else. Returns whether it
-    /// can.
+    /// Whether the device can copy blocks of the source to a tile while the group does something else.
     pub fn copies_ahead(&mut self, tile: &Tile, source: &View) -> Step<bool> {
         let whole = tile.plan.width == 1 || tile.plan.down == tile.lines;
         if !self.options.device.copies_ahead || !whole || !tile.t.is_element() {
@@ -285,15 +302,16 @@ impl Lowerer {
         let (id, name) = self.fresh("p");
         let any = Index::from(Var { id, name, lo: 0, hi: tile.unit().1 - 1 });
         let View::Elem(e) = tile.load(source, &any)? else { return Ok(false) };
-        if !Copied::of(&e).is_some_and(|c| matches!(c.from, Mem::Global(_))) {
-            return Ok(false);
-        }
+        Ok(Copied::of(&e).is_some_and(|c| matches!(c.from, Mem::Global(_))))
+    }
+
+    /// Lets copies to a tile arrive as late as at the barrier with this number.
+    pub fn arrives(&mut self, tile: &Tile, barriers: usize) {
         for slot in tile.slots.iter() {
             if let Mem::Local(a) = slot.mem {
-                self.kernel.locals[a].ahead = true;
+                self.kernel.locals[a].ahead = barriers;
             }
         }
-        Ok(true)
     }
 
     /// Copies a block to local memory, where it is from the next barrier on.
@@ -424,10 +442,10 @@ impl Lowerer {
         Ok(Plan { down, width: 1 })
     }
 
-    fn local_array(&mut self, e: ElemTy, len: i64) -> Mem {
+    fn local_array(&mut self, e: ElemTy, len: i64, pieces: usize) -> Mem {
         let (_, name) = self.fresh("tile");
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        self.kernel.locals.push(MemArray { name, scalar: e.scalar, len, ahead: false });
+        self.kernel.locals.push(MemArray { name, scalar: e.scalar, len, ahead: 0, pieces });
         Mem::Local(self.kernel.locals.len() - 1)
     }
 }

@@ -116,7 +116,7 @@ impl Pass<'_> {
         self.free -= size;
         let t = e.ty();
         let name = self.fresh.reg(ElemTy::scalar(t.scalar)).name;
-        self.arrays.push(MemArray { name, scalar: t.scalar, len: size, ahead: false });
+        self.arrays.push(MemArray { name, scalar: t.scalar, len: size, ahead: 0, pieces: 0 });
         let mem = Mem::Private(self.first + self.arrays.len() - 1);
         let mut fill = Stmt::Store(mem, place.clone(), e.clone());
         for l in over {

@@ -6,7 +6,7 @@ use crate::kernel::ir::facts::Guard;
 use crate::kernel::ir::index::Index;
 use crate::kernel::ir::walk::statements;
 use crate::kernel::ir::{
-    Block, Buffer, BufferRole, Control, Expr, Kernel, Mem, Program, Scope, Stmt,
+    Block, Buffer, BufferRole, Control, Expr, Kernel, Mem, MemArray, Program, Scope, Stmt,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -140,7 +140,8 @@ pub fn locals(k: &mut Kernel, sub_groups: bool) {
             .filter(|h| {
                 let (home, until) = homes[*h];
                 let (home, own) = (&k.locals[home], &k.locals[a]);
-                until < first && (home.scalar, home.ahead) == (own.scalar, own.ahead)
+                let kind = |a: &MemArray| (a.scalar, a.ahead, a.pieces);
+                until < first && kind(home) == kind(own)
             })
             .collect();
         // Prefer the smallest array that is large enough, else the largest.

@@ -249,7 +249,7 @@ impl<'a> Nest<'a> {
             let mem = Mem::Local(kernel.locals.len());
             let (_, name) = fresh.name("rows");
             let len = usize::try_from(items.checked_mul(r.stride)?).ok()?;
-            kernel.locals.push(MemArray { name, len, ahead: false, ..r.array.clone() });
+            kernel.locals.push(MemArray { name, len, ahead: 0, ..r.array.clone() });
             place(&mut own, Mem::Global(r.buffer), &|i| {
                 let (_, rest) = i.linear_in(self.item.id).expect("invariant: one row each");
                 let in_row = self.parts(&rest).1;

@@ -3,17 +3,19 @@
 use crate::kernel::ir::copies::Copied;
 use crate::kernel::ir::{Expr, Mem};
 
-/// Waits for all copies of the work-item.
-pub const ARRIVE: &str = "copies_arrive();";
+/// Waits at a barrier for copies of the work-item: for those before as many barriers, this one included, as may pass.
+pub fn arrive(barriers: usize) -> String {
+    format!("copies_arrive({});", barriers - 1)
+}
 
-/// The functions of [`call`] and [`ARRIVE`]. A copy of no bytes stores zeros. Those of 16 bytes leave out the nearest cache: the
+/// The functions of [`call`] and [`arrive`]. A copy of no bytes stores zeros. Those of 16 bytes leave out the nearest cache: the
 /// others have no such form.
 pub const DEFINITIONS: &str = concat!(
     "\n#define COPY_AHEAD(bytes, how) void copy_ahead_##bytes(local void *to, global const void *from, int some) {\\\n",
     "    asm volatile(\"cp.async.\" how \".shared.global [%0], [%1], \" #bytes \", %2;\"\\\n",
     "        :: \"r\"((uint)(size_t)to), \"l\"((ulong)from), \"r\"(some) : \"memory\");\\\n}\n",
     "COPY_AHEAD(4, \"ca\")\nCOPY_AHEAD(8, \"ca\")\nCOPY_AHEAD(16, \"cg\")\n",
-    "\nvoid copies_arrive(void) {\n    asm volatile(\"cp.async.wait_all;\" ::: \"memory\");\n}\n",
+    "\n#define copies_arrive(later) \\\n    asm volatile(\"cp.async.commit_group; cp.async.wait_group \" #later \";\" ::: \"memory\")\n",
 );
 
 /// The statement that copies so many bytes from a place to another, or zeros if a condition does not hold.

@@ -7,6 +7,7 @@ use super::types::{c_type, literal, vector_suffix};
 use crate::calculus::scalar::Lit;
 use crate::kernel::facts::Guard;
 use crate::kernel::index::{Atom, Index};
+use crate::kernel::ir::pieces::Order;
 use crate::kernel::ir::{Check, ElemTy, Expr, Mem};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
@@ -166,10 +167,22 @@ impl Printer<'_> {
     /// Returns a memory access of this type as an lvalue, for loads and stores; `None` if OpenCL needs a function.
     pub(super) fn place(&self, m: Mem, t: ElemTy, i: &Index, constant: bool) -> Option<String> {
         let name = self.memory(m);
+        let w = i64::try_from(t.width).unwrap_or(i64::MAX);
+        if let Some(order) = self.order(m) {
+            let fits = t.width != 3 && order.scalars % w == 0 && i.is_multiple_of(w);
+            return fits.then(|| {
+                // What differs between the loads of a work-item stays apart from what decides the order, so that compilers compute both
+                // once.
+                let parts = order.scalars / w;
+                let [start, piece, turn] = order.parts(&i.div(w), parts).map(|i| self.index(&i));
+                let turned = format!("({} ^ {})", piece.at(Prec::Mul), turn.at(Prec::Mul));
+                let turned = if parts == 1 { turned } else { format!("{parts} * {turned}") };
+                format!("((local {}*){name})[{} + {turned}]", c_type(stored(t)), start.0)
+            });
+        }
         if t.width == 1 {
             return Some(format!("{name}[{}]", self.index(i).0));
         }
-        let w = i64::try_from(t.width).unwrap_or(i64::MAX);
         // A vector of three is as large as a vector of four in OpenCL, unlike in our arrays.
         if t.width == 3 || !i.is_multiple_of(w) {
             return None;
@@ -184,12 +197,27 @@ impl Printer<'_> {
         Some(format!("(({space}{c}*){name})[{}]", self.index(&i.div(w)).0))
     }
 
+    /// Returns the order of the pieces of an array whose rows have orders of their own.
+    pub(super) fn order(&self, m: Mem) -> Option<Order> {
+        match m {
+            Mem::Local(a) => self.kernel.locals.get(a)?.order(),
+            Mem::Global(_) | Mem::Private(_) => None,
+        }
+    }
+
     fn load(&self, m: Mem, t: ElemTy, i: &Index) -> Text {
         if i.has_data() {
             let array = self.memory(m);
             i.visit_data(&mut |e| self.checks.note(e, &array));
         }
-        let raw = self.place(m, t, i, true).unwrap_or_else(|| {
+        let place = self.place(m, t, i, true);
+        if place.is_none() && self.order(m).is_some() {
+            let lanes = (0_i64..)
+                .take(t.width)
+                .map(|lane| Expr::Load(m, ElemTy::scalar(t.scalar), i.plus(lane)));
+            return self.expr(&Expr::Vector(lanes.collect()));
+        }
+        let raw = place.unwrap_or_else(|| {
             format!("vload{}(0, {} + {})", t.width, self.memory(m), self.index(i).at(Prec::Mul))
         });
         match (t.scalar, t.width) {

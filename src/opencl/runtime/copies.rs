@@ -34,7 +34,7 @@ void probe(global const int4* restrict from, global int4* restrict out) {{
 }}
 ",
         copies::DEFINITIONS,
-        copies::ARRIVE,
+        copies::arrive(1),
     );
     let buffer = |name: &str, role| Buffer {
         name: name.into(),

@@ -3,7 +3,7 @@
 use super::error::driver;
 use super::walk::{BEFORE_LOOP, What};
 use super::{Built, Bytes, DeviceArray, Runtime, steps};
-use crate::device::DeviceInfo;
+use crate::device::{ARRAY_ALIGNMENT, DeviceInfo};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::lang::types::ScalarType;
 use crate::opencl::host::{HostArray, Inputs, Slot};
@@ -202,7 +202,9 @@ fn kernel(rt: &Runtime, program: &Program, launch: &Launch) -> Result<Kernel> {
         return Err(limit(format!("has work-groups of {group}; {most} are allowed")).into());
     }
     let local_mem = kernel.get_local_mem_size(rt.device.id()).unwrap_or(0);
-    if local_mem > rt.info.local_mem_bytes {
+    // Drivers report what the alignment of arrays may take, too.
+    let spare = ARRAY_ALIGNMENT as u64;
+    if local_mem > rt.info.local_bytes_of_arrays() + spare {
         let has = rt.info.local_mem_bytes;
         return Err(
             limit(format!("takes {local_mem} bytes of local memory; there are {has}")).into()

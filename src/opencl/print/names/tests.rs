@@ -31,7 +31,7 @@ fn repeat(id: u32, n: i64, body: Block) -> Stmt {
 /// Returns the statements of a kernel with this body, which each work-item runs.
 fn text(body: Block) -> String {
     let buffer = |name: &str, role| Buffer {
-        array: MemArray { name: name.into(), scalar: F32, len: 1 << 20, ahead: false },
+        array: MemArray { name: name.into(), scalar: F32, len: 1 << 20, ahead: 0, pieces: 0 },
         role,
     };
     let (lo, hi) = (Index::from(0), Index::from(1000));
