@@ -432,3 +432,16 @@ fn loops_compute_the_elements_that_they_go_through() {
     let all = forms(text, &[("q", 4), ("n", 512)]);
     assert!(!with("map (map (", &all).contains(&true), "{}", all[0]);
 }
+
+#[test]
+fn the_first_state_of_a_loop_is_not_stored() {
+    let text = "entry c [b] [n] (m: [b][n][n]f32) (y: [b][n]f32) : [b][n]f32 = map2 (\\a y ->
+        let l = loop l = replicate n (replicate n 0) for j < n do
+          l with [:, j] <- generate n (\\i -> a[i, j] - sum (map2 (*) l[i] l[j]))
+        in loop z = replicate n 0 for i < n do z with [i] <- (y[i] - sum (map2 (*) l[i] z)) / l[i, i]) m y";
+    let all = forms(text, &[("b", 1000), ("n", 16)]);
+    let stages = |f: &&Term| f.to_string().matches("map (foldSeq").count() > 1;
+    let apart: Vec<&Term> = all.iter().filter(stages).collect();
+    assert!(!apart.is_empty(), "{all:#?}");
+    assert!(!apart.iter().any(|f| f.to_string().contains("map (replicate")), "{apart:#?}");
+}

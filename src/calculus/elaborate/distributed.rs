@@ -81,6 +81,15 @@ impl Stages<'_> {
             let is_pair = matches!(g.op(), Op::Fork | Op::Bimap);
             if is_pair && g.args().iter().any(|side| self.gives_large(side)) {
                 done = build::compose(&each(&stage)?, &done)?;
+                if let Some(k) = constant_side(&g) {
+                    done = build::compose(&self.of(&g.args()[1 - k])?, &done)?;
+                    let other = Term::id(&g.args()[1 - k].ty().cod);
+                    let constant = build::redomain(&g.args()[k], &other.ty().dom)?;
+                    let mut sides = vec![constant, other];
+                    sides.rotate_left(k);
+                    stage = Term::new(Op::Fork, vec![], vec![], sides)?;
+                    continue;
+                }
                 let sides = [self.of(&g.args()[0])?, self.of(&g.args()[1])?];
                 if *g.op() == Op::Bimap {
                     done = build::view(Op::Unzip, &done)?;
@@ -102,7 +111,7 @@ impl Stages<'_> {
     /// Whether a function gives a large matrix, of which it computes at least a part.
     fn gives_large(&self, f: &Term) -> bool {
         let chain = f.chain();
-        let computed = chain.iter().find(|g| !g.is_view());
+        let computed = chain.iter().find(|g| !passes(g));
         computed.is_some_and(|g| match g.op() {
             Op::Fork | Op::Bimap if self.cut == Cut::Computed => {
                 g.args().iter().any(|side| self.gives_large(side))
@@ -110,6 +119,21 @@ impl Stages<'_> {
             _ => has_longer(&f.ty().cod, 2, self.least, self.env),
         })
     }
+}
+
+/// Returns which side of a pair does not depend on its argument, such as the first state of a loop: no array holds it for all elements.
+fn constant_side(pair: &Term) -> Option<usize> {
+    let is_constant =
+        |k: &usize| pair.args()[*k].is_constant() && !pair.args()[1 - k].is_constant();
+    (*pair.op() == Op::Fork).then(|| (0..2).find(is_constant)).flatten()
+}
+
+/// Whether a function computes nothing but constants.
+fn passes(f: &Term) -> bool {
+    let pair = matches!(f.op(), Op::Fork | Op::Bimap);
+    f.is_view()
+        || f.is_constant()
+        || (pair && f.args().iter().all(|side| side.chain().iter().all(passes)))
 }
 
 /// Whether a function computes a large matrix.

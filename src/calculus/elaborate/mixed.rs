@@ -272,6 +272,25 @@ mod tests {
     }
 
     #[test]
+    fn conversions_have_maps_of_their_own() {
+        let text = "
+            entry f [b][h][n][m][k][d] (q: [b][h][n][d]f32) (w: [b][h][m][d]f32) (v: [b][h][m][k]f16) : [b][h][n][k]f32 =
+              map3 (map3 (\\q w v -> map (\\r ->
+                let s = map (\\c -> reduce (+) 0 (map2 (*) r c)) w
+                let m = reduce max 0 s
+                let e = map (\\x -> exp (x - m)) s
+                in map (\\c -> reduce (+) 0 (map2 (\\a b -> a * f32.f16 b) e c)) (transpose v)) q)) q w v";
+        let forms = elaborated(300, text).forms();
+        let count = |part: &str| -> usize {
+            forms.iter().map(|f| f.to_string().matches(part).count()).sum()
+        };
+        // Nowhere in the function that computes the rows of a head.
+        let all = count("\\x -> f32.f16 x");
+        assert!(all > 0, "{forms:#?}");
+        assert_eq!(count("map (map (map (\\x -> f32.f16 x"), all, "{forms:#?}");
+    }
+
+    #[test]
     fn others_stay() {
         for (n, x, element) in [(300, "f16", "f32.f16 a * f32.f16 b"), (12, "f32", "a * f32.f16 b")]
         {

@@ -391,7 +391,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
     let by_rows = row_sums::by_rows(&term, env)?;
     let by_rows = apart::reductions_apart(&by_rows, env)?.unwrap_or(by_rows);
     let distributed = |t: &Term, cut| match distributed::stages_apart(t, cut, env)? {
-        Some(stages) => nests::perfect(&natural::views_first(&stages)?).map(Some),
+        Some(stages) => nests::rows(&nests::perfect(&natural::views_first(&stages)?)?).map(Some),
         None => Ok(None),
     };
     let (passed, loops) = match distributed(&by_rows, Cut::Passed)? {

@@ -6,6 +6,7 @@
 //! written stays as another form.
 
 use super::build::{self, Built, reduces};
+use crate::calculus::nesting::is_pure;
 use crate::calculus::op::products::Products;
 use crate::calculus::scalar::{SExpr, ScalarFn};
 use crate::calculus::size::Size;
@@ -65,34 +66,68 @@ pub(super) fn each_product(t: &Term, change: OnProduct) -> Built {
     Ok(done)
 }
 
-/// Returns a map over a batch without the conversions of both sides with which its function begins: they follow `before`.
+/// Returns a map over a batch without the conversions of the sides with which its function begins: they follow `before`, in maps of
+/// their own. What the function computes besides, such as the rows of the other side, does not share a kernel with them then.
 fn without_conversions(f: &Term, before: &mut Term) -> Built {
     let (chain, n) = (f.args()[0].chain(), &f.sizes()[0]);
-    let Some((sides, rest)) = chain.split_last() else { return Ok(f.clone()) };
-    let converts = *sides.op() == Op::Bimap && sides.args().iter().all(only_converts);
-    if !converts || rest.is_empty() {
+    let map = |f: &Term| build::map(MapKind::Plain, n, f);
+    if let Some((sides, rest @ [_, ..])) = chain.split_last()
+        && *sides.op() == Op::Bimap
+        && sides.args().iter().any(converts)
+    {
+        let apart = |side: &Term| match converts(side) {
+            true => [side.clone(), Term::id(&side.ty().cod)],
+            false => [Term::id(&side.ty().dom), side.clone()],
+        };
+        let [[a, of_a], [b, of_b]] = [apart(&sides.args()[0]), apart(&sides.args()[1])];
+        let each = [map(&a)?, map(&b)?];
+        *before = match &before.chain()[..] {
+            [zip, pair @ ..] if *zip.op() == Op::Zip => {
+                let pair = match pair {
+                    [] => Term::id(&zip.ty().dom),
+                    pair => Term::of_chain(pair)?,
+                };
+                build::view(Op::Zip, &build::compose(&build::bimap(&each[0], &each[1])?, &pair)?)?
+            }
+            _ => build::compose(&map(&build::bimap(&a, &b)?)?, before)?,
+        };
+        return map(&build::compose(&Term::of_chain(rest)?, &build::bimap(&of_a, &of_b)?)?);
+    }
+    // In a batch of batches, the conversions of the inner one are between views.
+    let pair = chain.windows(2).position(|two| *two[0].op() == Op::Zip && is_pair(&two[1]));
+    let Some((user, [pair, views @ ..])) = pair.map(|at| chain.split_at(at + 1)) else {
+        return Ok(f.clone());
+    };
+    let moves = pair.args().iter().any(converts)
+        && pair.args().iter().all(|side| converts(side) || is_pure(side))
+        && views.iter().all(is_pure)
+        && user.len() > 1;
+    if !moves {
         return Ok(f.clone());
     }
-    let map = |f: &Term| build::map(MapKind::Plain, n, f);
-    *before = match &before.chain()[..] {
-        [zip, pair @ ..] if *zip.op() == Op::Zip => {
-            let pair = match pair {
-                [] => Term::id(&zip.ty().dom),
-                pair => Term::of_chain(pair)?,
-            };
-            let each = build::bimap(&map(&sides.args()[0])?, &map(&sides.args()[1])?)?;
-            build::view(Op::Zip, &build::compose(&each, &pair)?)?
-        }
-        _ => build::compose(&map(sides)?, before)?,
-    };
-    map(&Term::of_chain(rest)?)
+    let each = [map(&pair.args()[0])?, map(&pair.args()[1])?];
+    let first = build::mapped(n, views, before)?;
+    *before = build::compose(&build::view(Op::Zip, &build::fork(&each[0], &each[1])?)?, &first)?;
+    map(&Term::of_chain(user)?)
+}
+
+fn is_pair(f: &Term) -> bool {
+    *f.op() == Op::Fork
+}
+
+/// Whether a function only converts numbers and rearranges them.
+fn converts(f: &Term) -> bool {
+    let chain = f.chain();
+    chain.iter().all(|f| only_converts(f) || is_pure(f)) && !chain.iter().all(is_pure)
 }
 
 /// Whether a function only converts numbers.
 fn only_converts(f: &Term) -> bool {
     match f.op() {
         Op::Id => true,
-        Op::Map(MapKind::Plain) => only_converts(&f.args()[0]),
+        Op::Map(MapKind::Plain) => {
+            f.args()[0].chain().iter().all(|f| only_converts(f) || is_pure(f))
+        }
         Op::Scalar(f) => matches!(&f.body, SExpr::Op(ScalarOp::Cast(_), ..)),
         _ => false,
     }

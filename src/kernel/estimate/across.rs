@@ -157,11 +157,17 @@ impl Spilled {
     fn of(k: &KernelProfile, m: &CostModel, s: &Spread, l: &Levels) -> Spilled {
         let most = whole(m.compute.register_bytes_per_item);
         let sizes = k.spilled(most);
-        // Small groups have all the registers that a work-item can have, and the values for tiles take care of those.
         let share = whole(m.warps().register_file_bytes) / s.group;
-        let own = if share < most { share - ADDRESSES } else { f64::INFINITY };
+        let own = share.min(most) - ADDRESSES;
         let over = |live: usize| (real(live) - own).max(0.0);
-        let registers = k.pressure.iter().map(|(live, times)| over(*live) * times);
+        // A large group has few registers for each work-item, and what is read seldom is not in registers. If a work-item of a small
+        // group needs more than there can be, it goes through values that are all alike: each is loaded when it is read.
+        let registers = match share < most {
+            true => k.pressure.iter().map(|(live, times)| over(*live) * times).fold(0.0, f64::max),
+            false => {
+                k.reads.iter().map(|(live, read)| over(*live) / real(*live).max(1.0) * read).sum()
+            }
+        };
         let held = k.pressure.first().map_or(0.0, |(live, _)| over(*live));
         // An element of all work-items of a warp is a block of memory, of which a small group uses a part.
         let of_unit = |block: u64| {
@@ -176,7 +182,7 @@ impl Spilled {
             far: beyond(l.last_bytes, all),
             latency: round_trip(&|level| if level == 0 { near * s.units } else { all }, m),
             arrays: sizes.into_keys().collect(),
-            registers: registers.fold(0.0, f64::max),
+            registers,
         }
     }
 }
@@ -622,6 +628,24 @@ mod tests {
             conflicts(&Access { item_stride: Some(4 * row), lanes, ..local }, &m)
         };
         assert_eq!((halves(128), halves(132)), (2.0, 1.0));
+    }
+
+    #[test]
+    fn values_that_do_not_fit_into_registers_are_loaded() {
+        let m = model("nvidia-h200");
+        let spilled = |group_size, live, read| {
+            let (pressure, reads) = (vec![(live, 1.0)], vec![(live, read)]);
+            let groups = 4096.0;
+            let k =
+                KernelProfile { groups, group_size, pressure, reads, ..KernelProfile::default() };
+            let s = Spread::of(&k, &m);
+            Spilled::of(&k, &m, &s, &Levels::of(&k, &m, s.units)).registers
+        };
+        // A small group has 255 registers for each work-item.
+        assert_eq!(spilled(64, 900, 1e4), 0.0);
+        assert!((1e3..3e3).contains(&spilled(64, 1152, 1e4)));
+        // One of 1024 has 64, and loads each value that is over once in each run of a block.
+        assert!((1e2..3e2).contains(&spilled(1024, 400, 1e4)));
     }
 
     #[test]

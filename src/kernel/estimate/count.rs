@@ -67,7 +67,8 @@ pub fn kernel(program: &Program, k: &Kernel) -> KernelProfile {
     w.block(&k.body, 1.0, true);
     w.side_by_side();
     let spilled = w.out.spilled(REGISTERS);
-    w.out.pressure = pressure::of(k, &spilled, &trips);
+    let live = pressure::of(k, &spilled, &trips);
+    (w.out.pressure, w.out.reads) = (live.blocks, live.reads);
     w.out.path = LOADS.map(|loads| critical_path(&k.body, &k.locals, &spilled, loads, &trips));
     for streak in &mut w.out.streaks {
         streak.places.sort_unstable();

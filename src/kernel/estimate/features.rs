@@ -225,6 +225,8 @@ pub struct KernelProfile {
     /// Bytes of registers that are live at once in a block of the code, and how often a work-item runs the block. Of two blocks, one
     /// has more and runs less often.
     pub pressure: Vec<(usize, f64)>,
+    /// Bytes of registers that a work-item reads while so many bytes of them are live.
+    pub reads: Vec<(usize, f64)>,
     /// Memory accesses in code order.
     pub accesses: Vec<Access>,
     /// Streaks of the accesses, indexed by [`Access::streak`].
@@ -271,6 +273,7 @@ impl KernelProfile {
             atomics,
             register_bytes,
             pressure,
+            reads,
             accesses,
             streaks,
             ops,
@@ -286,8 +289,9 @@ impl KernelProfile {
         }
         (path.map(f64::to_bits), group_size, side_by_side, local_bytes, register_bytes)
             .hash(&mut h);
-        (pressure.len(), accesses.len(), streaks.len(), ops.len()).hash(&mut h);
-        pressure.iter().for_each(|(live, times)| (live, times.to_bits()).hash(&mut h));
+        (pressure.len(), reads.len(), accesses.len(), streaks.len(), ops.len()).hash(&mut h);
+        let live = pressure.iter().chain(reads);
+        live.for_each(|(live, times)| (live, times.to_bits()).hash(&mut h));
         let mut buffers = IndexSet::new();
         accesses.iter().for_each(|a| a.hash_features(&mut buffers, &mut h));
         streaks.iter().for_each(|s| (&s.places, s.step).hash(&mut h));

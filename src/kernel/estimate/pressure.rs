@@ -15,13 +15,20 @@ enum Value {
     Array(usize),
 }
 
-/// Returns the most bytes that are live at once in a block of the kernel and how often a work-item runs the block, for those blocks
-/// that no other one exceeds in both. `spilled` are the private arrays that are not in registers.
-pub(super) fn of(
-    kernel: &Kernel,
-    spilled: &BTreeMap<Mem, f64>,
-    trips: &Trips,
-) -> Vec<(usize, f64)> {
+/// Bytes by which the numbers of live bytes are told apart where registers are read.
+const STEP: usize = 64;
+
+/// What is live at once in a kernel.
+pub(super) struct Pressure {
+    /// The most bytes that are live at once in a block and how often a work-item runs the block, for those blocks that no other one
+    /// exceeds in both.
+    pub(super) blocks: Vec<(usize, f64)>,
+    /// The bytes of registers that a work-item reads while so many bytes are live.
+    pub(super) reads: Vec<(usize, f64)>,
+}
+
+/// Returns what is live at once in a kernel. `spilled` are the private arrays that are not in registers.
+pub(super) fn of(kernel: &Kernel, spilled: &BTreeMap<Mem, f64>, trips: &Trips) -> Pressure {
     let mut walk = Walk {
         kernel,
         spilled,
@@ -29,6 +36,7 @@ pub(super) fn of(
         live: BTreeMap::new(),
         left: BTreeMap::new(),
         found: vec![],
+        reads: BTreeMap::new(),
     };
     walk.left = walk.touched(&kernel.body);
     walk.block(&kernel.body, 1.0);
@@ -40,7 +48,7 @@ pub(super) fn of(
         most = most.max(*times);
         more
     });
-    found
+    Pressure { blocks: found, reads: walk.reads.into_iter().collect() }
 }
 
 struct Walk<'a> {
@@ -52,6 +60,7 @@ struct Walk<'a> {
     /// How often each array is touched in front of the statement at hand.
     left: BTreeMap<Value, usize>,
     found: Vec<(usize, f64)>,
+    reads: BTreeMap<usize, f64>,
 }
 
 impl Walk<'_> {
@@ -105,11 +114,21 @@ impl Walk<'_> {
                 self.live.append(&mut before);
             }
         }
+        let mut read = 0;
         s.exprs(&mut |e| {
             let mut used = vec![];
-            e.visit(&mut |e| used.extend(self.read_by(e)));
+            e.visit(&mut |e| {
+                if let Some(value) = self.read_by(e) {
+                    used.push(value);
+                    read += e.ty().bytes();
+                }
+            });
             self.touch(used);
         });
+        if read > 0 {
+            let live = self.bytes().next_multiple_of(STEP);
+            *self.reads.entry(live).or_default() += times * read as f64;
+        }
         if let Stmt::Store(m, ..) = s {
             self.touch(self.array(*m));
         }
@@ -216,7 +235,7 @@ mod tests {
     }
 
     fn pressure(body: Block) -> Vec<(usize, f64)> {
-        of(&kernel(body), &BTreeMap::new(), &Trips::default())
+        of(&kernel(body), &BTreeMap::new(), &Trips::default()).blocks
     }
 
     fn sum(a: u32, b: u32) -> Expr {

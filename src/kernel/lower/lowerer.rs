@@ -5,6 +5,7 @@
 //! compositions are represented as lists of factors, outermost first.
 
 use super::apply::is_pure;
+use super::copied_rows::finds_row;
 use super::dest::{Dest, inverse, unarranged};
 use super::interleave::side_by_side;
 use super::leaf::{self, Emit};
@@ -731,6 +732,14 @@ impl Lowerer {
                 self.spread(kind, n, nested, &mut each)
             }
             (MapKind::Lcl(d), Context::Group | Context::Nest) => {
+                let row = self.views.shape(&f.args()[0].ty().cod)?;
+                if (d, nested, self.context) == (0, false, Context::Group)
+                    && finds_row(&f.args()[0])
+                    && self
+                        .copy_rows((n, &row), None, dest, &mut |me, i| me.read(&body, &x.at(i)?))?
+                {
+                    return Ok(());
+                }
                 self.local(d, n, nested, &mut each)
             }
             (MapKind::Warp, Context::Group) => self.warps(n, &mut each),
@@ -894,6 +903,9 @@ impl Lowerer {
             }
             Context::Group => match shape {
                 Shape::Array(n, t) if self.kernel.group[0] > 1 => {
+                    if self.copy_rows((*n, t), Some(v), dest, &mut |_, row| v.at(row))? {
+                        return Ok(());
+                    }
                     self.local(0, *n, false, &mut |me, i| me.store(&v.at(i)?, &dest.at(i)?, t))
                 }
                 Shape::Pair(a, b) => {

@@ -12,6 +12,7 @@
 mod accumulator;
 mod apply;
 mod bin_runs;
+mod copied_rows;
 mod counting_sort;
 mod counting_sort_groups;
 mod dest;
