@@ -866,7 +866,7 @@ mod tests {
         }
         assert_eq!(used.meets(&at(2, true), &BTreeSet::new()), Meet::Group);
         // Parts that overlap.
-        let long = access(turn(2).times(31).add(&l.clone().into()), true, &l);
+        let long = access(turn(2).times(40).add(&l.clone().into()), true, &l);
         assert_eq!(used.meets(&long, &step), Meet::Group);
     }
 
