@@ -16,7 +16,7 @@ use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, Space, Term};
 use crate::diag::{Interrupt, Limits, Result, on_all_cores};
 use crate::saturate::{EGraph, Node, Saturated};
-use choice::{Choice, diverse, is_beside, kept};
+use choice::{Choice, Offer, diverse, is_beside, kept};
 use egg::Id;
 use indexmap::map::Entry;
 use indexmap::{IndexMap, IndexSet};
@@ -125,9 +125,10 @@ struct Search<'a> {
     current: Option<Key>,
     /// Keys that used a key before its choices were computed, since classes are cyclic.
     early: Set<Key>,
-    /// What each e-node of the keys that were computed again gave. Most parts of a key do not change when it is computed again. `None`
-    /// before that.
-    again: Option<Map<Key, Vec<Option<Given>>>>,
+    /// What each e-node gave, of the keys that are computed again. Most parts of a key do not change when it is.
+    given: Map<Key, Vec<Option<Given>>>,
+    /// Whether all keys have been computed once.
+    settles: bool,
     /// What was lost when a key was last computed.
     dropped: Map<Key, Dropped>,
     interrupt: &'a Interrupt,
@@ -152,10 +153,10 @@ impl Lists {
     }
 }
 
-/// The choices found for a key or for an e-node of it, by skeleton, and what was lost among them.
+/// The offers of an e-node by skeleton, and what was lost among them.
 #[derive(Default)]
 struct Gathered {
-    best: Map<u64, Rc<Choice>>,
+    best: Map<u64, Offer>,
     /// For each way to cut into two parts at host level: the skeletons of choices in which every choice of either part
     /// occurs, and the cost of the cheapest of them.
     covers: Vec<(f64, Vec<u64>)>,
@@ -194,7 +195,8 @@ pub(super) fn terms(
         known: Map::default(),
         current: None,
         early: Set::default(),
-        again: None,
+        given: Map::default(),
+        settles: false,
         dropped: Map::default(),
         interrupt: &limits.interrupt,
     };
@@ -306,8 +308,8 @@ impl Search<'_> {
         let mut terms = Terms::of(self.egraph);
         for (form, root) in forms.iter().zip(self.roots.clone()) {
             let found = self.best(root);
-            let wanted = found.iter().filter(|c| self.scope != Scope::SideBySide || is_beside(c));
-            let wanted: Vec<Rc<Choice>> = wanted.cloned().collect();
+            let wanted = |c: &&Rc<Choice>| self.scope != Scope::SideBySide || is_beside(c.outline);
+            let wanted: Vec<Rc<Choice>> = found.iter().filter(wanted).cloned().collect();
             let more = self.with_other_stages(root, &wanted, &mut seen);
             best.extend(wanted.into_iter().chain(more).map(|choice| (*form, choice)));
         }
@@ -356,7 +358,7 @@ impl Search<'_> {
         let early = std::mem::take(&mut self.early);
         let mut stale: Set<Key> =
             self.known.keys().rev().filter(|key| early.contains(*key)).copied().collect();
-        self.again = Some(Map::default());
+        self.settles = true;
         for _ in 0..rounds {
             let mut next: Set<Key> = Set::default();
             for key in stale {
@@ -377,7 +379,7 @@ impl Search<'_> {
             }
             stale = next;
         }
-        self.again = None;
+        self.given = Map::default();
     }
 
     fn compute(&mut self, key: Key) -> Choices {
@@ -393,75 +395,79 @@ impl Search<'_> {
 
     fn compute_choices(&mut self, key: Key) -> Choices {
         let (class, at) = key;
-        let (mut found, mut dropped) = (Gathered::default(), Dropped::default());
-        let mut given: Vec<Option<Given>> = vec![];
         let egraph = self.egraph;
-        let mut before = self.again.as_mut().map(|a| a.swap_remove(&key).unwrap_or_default());
-        for (i, node) in egraph[class].nodes.iter().enumerate() {
+        let mut dropped = Dropped::default();
+        let mut before = self.given.swap_remove(&key).unwrap_or_default();
+        let mut given: Vec<Option<Given>> = vec![];
+        for (place, node) in egraph[class].nodes.iter().enumerate() {
             let lists = self.lists(node, class, at, &mut dropped);
-            let Some(before) = &mut before else {
-                lists.iter().for_each(|lists| self.combine(node, key, lists, &mut found));
-                continue;
-            };
-            let before = before.get_mut(i).and_then(Option::take);
-            given.push(lists.map(|lists| {
-                let same = before.filter(|(before, _)| before.are(&lists));
-                let own = same.map_or_else(
-                    || {
-                        let mut own = Gathered::default();
-                        self.combine(node, key, &lists, &mut own);
-                        own
-                    },
-                    |(_, own)| own,
-                );
-                (lists, own)
+            let before = before.get_mut(place).and_then(Option::take);
+            given.push(lists.map(|lists| match before {
+                Some((before, own)) if before.are(&lists) => (before, own),
+                _ => {
+                    let own = self.combine(place, key, &lists);
+                    (lists, own)
+                }
             }));
         }
-        let all = std::iter::once(&found).chain(given.iter().flatten().map(|(_, own)| own));
-        let choices = self.selected(key, &all.collect::<Vec<_>>(), dropped);
-        self.again.as_mut().map(|again| again.insert(key, given));
+        let choices = self.selected(key, &given, dropped);
+        if self.settles || self.early.contains(&key) {
+            self.given.insert(key, given);
+        }
         choices
     }
 
     /// Returns the choices that are kept of those that the e-nodes of a key give.
-    fn selected(&mut self, key: Key, all: &[&Gathered], mut dropped: Dropped) -> Choices {
+    fn selected(&mut self, key: Key, given: &[Option<Given>], mut dropped: Dropped) -> Choices {
         let (class, at) = key;
-        // Few of the choices are kept, so the others are only looked at.
-        let most = all.iter().map(|own| own.best.len()).sum();
-        let mut best: Map<u64, &Rc<Choice>> = Map::with_capacity_and_hasher(most, FxBuildHasher);
-        for own in all {
+        let all = || given.iter().flatten().map(|(_, own)| own);
+        let most = all().map(|own| own.best.len()).sum();
+        let mut best: Map<u64, &Offer> = Map::with_capacity_and_hasher(most, FxBuildHasher);
+        for own in all() {
             dropped.extend(&own.dropped);
-            for (skeleton, choice) in &own.best {
+            for (skeleton, offer) in &own.best {
                 match best.entry(*skeleton) {
                     Entry::Occupied(mut known) => {
-                        if choice.cost < known.get().cost {
-                            known.insert(choice);
+                        if offer.cost < known.get().cost {
+                            known.insert(offer);
                         }
                     }
-                    Entry::Vacant(place) => _ = place.insert(choice),
+                    Entry::Vacant(place) => _ = place.insert(offer),
                 }
             }
         }
         let keep = self.width(class, at);
         // The additive cost prefers other choices to reductions side by side.
         let (beside, plain): (Vec<_>, Vec<_>) =
-            best.values().copied().partition(|choice| is_beside(choice));
+            best.values().copied().partition(|offer| is_beside(offer.outline));
         let mut out = kept(plain, keep, self.target.search.blocked_share);
         out.extend(diverse(beside, keep / BESIDE));
         // The best of a part may only occur beside expensive choices of the others. From one occurrence, `joined` learns its
         // share of the time.
-        let known: Set<u64> = out.iter().map(|c| c.skeleton).collect();
-        let mut covers: Vec<&(f64, Vec<u64>)> = all.iter().flat_map(|own| &own.covers).collect();
-        covers.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let covers: Set<u64> = covers.into_iter().flat_map(|(_, of)| of).copied().collect();
-        let more = covers.iter().filter(|s| !known.contains(*s)).take(COVER);
-        out.extend(more.filter_map(|s| best.get(s)));
+        let mut covers: Vec<&(f64, Vec<u64>)> = all().flat_map(|own| &own.covers).collect();
+        if !covers.is_empty() {
+            let known: Set<u64> = out.iter().map(|c| c.skeleton).collect();
+            covers.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let covers: Set<u64> = covers.into_iter().flat_map(|(_, of)| of).copied().collect();
+            let more = covers.iter().filter(|s| !known.contains(*s)).take(COVER);
+            out.extend(more.filter_map(|s| best.get(s)));
+        }
         let past =
             if self.roots.contains(&key) { Reason::TermsPastBeam } else { Reason::PartsPastBeam };
         dropped.add_all(past, best.len() - out.len());
         self.dropped.insert(key, dropped);
         out.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-        Rc::new(out.into_iter().cloned().collect())
+        // The choices of one e-node share it.
+        let mut shared: Map<usize, (Rc<Node>, Vec<Size>)> = Map::default();
+        let choices = out.into_iter().filter_map(|offer| {
+            let (lists, _) = given[offer.node].as_ref()?;
+            let (node, sizes) = shared.entry(offer.node).or_insert_with(|| {
+                let node = &self.egraph[class].nodes[offer.node];
+                (Rc::new(node.clone()), sizes_of(self.egraph, node))
+            });
+            Some(Rc::new(offer.choice(node.clone(), sizes, &lists.of_parts)))
+        });
+        Rc::new(choices.collect())
     }
 
     /// Returns how many choices are kept for a class in a context.

@@ -34,12 +34,32 @@ pub fn holds(span: Span) -> bool {
     span.start as usize >= BASE
 }
 
+/// Returns the text from a place on.
+fn from(span: Span) -> &'static str {
+    TEXT.get((span.start as usize).saturating_sub(BASE)..).unwrap_or_default()
+}
+
+/// Returns what stands at a place.
+pub fn excerpt(span: Span) -> &'static str {
+    from(span).get(..span.range().len()).unwrap_or_default()
+}
+
 /// Returns the definition as written.
-pub fn text(decl: &Decl) -> String {
-    let Span { start, .. } = decl.name.span;
-    let text = TEXT.get((start as usize).saturating_sub(BASE)..);
-    let text = text.unwrap_or_default().split("\n\n").next().unwrap_or_default();
+fn text(decl: &Decl) -> String {
+    let text = from(decl.name.span).split("\n\n").next().unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Says what a function is: its definition if that is short, else its parameters and its documentation.
+pub fn about(decl: &Decl) -> String {
+    const SHORT: usize = 120;
+    let (name, text) = (&decl.name.text, text(decl));
+    if text.len() <= SHORT {
+        return format!("`{name}` is defined as `{text}`");
+    }
+    let (head, _) = text.split_once(" =").unwrap_or((&text, ""));
+    let doc = decl.doc.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("`{head}`: {doc}")
 }
 
 #[cfg(test)]
@@ -53,6 +73,10 @@ mod tests {
         assert_eq!(format(&source).expect("it parses"), TEXT);
         assert_eq!(check(&source).1, vec![]);
         assert!(DECLS.values().all(|d| !d.entry && !d.doc.is_empty() && !d.params.is_empty()));
-        assert_eq!(text(get("sum").expect("a function")), "sum xs = reduce (+) 0 xs");
+        let said = |name| about(get(name).expect("a function"));
+        assert_eq!(said("sum"), "`sum` is defined as `sum xs = reduce (+) 0 xs`");
+        let long =
+            "`sort_by_key key xs`: The elements in the order of the numbers that `key` gives;";
+        assert!(said("sort_by_key").starts_with(long));
     }
 }

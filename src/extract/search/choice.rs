@@ -1,10 +1,13 @@
 //! Choices: e-nodes with chosen arguments, and which of them a beam keeps.
 
+use super::Choices;
+use crate::calculus::size::Size;
 use crate::calculus::term::{MapKind, Op, Shares, Space};
 use crate::extract::context::{Context, Level};
 use crate::extract::cost;
 use crate::saturate::Node;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 /// A chosen e-node with chosen arguments.
@@ -27,6 +30,54 @@ pub(super) struct Choice {
     pub(super) kept: bool,
     /// How the outermost stage is shared out to work-items, as a hash.
     pub(super) form: Option<u64>,
+}
+
+/// A combination of choices for the parts of an e-node. Most are not kept, so a choice is only made of those that are.
+#[derive(Clone, Copy)]
+pub(super) struct Offer {
+    /// The place of the e-node in its class.
+    pub(super) node: usize,
+    /// The number of the combination: see [`parts`].
+    pub(super) number: usize,
+    pub(super) cost: f64,
+    pub(super) skeleton: u64,
+    pub(super) outline: Outline,
+    pub(super) reduces: bool,
+    pub(super) loops: bool,
+    pub(super) kept: bool,
+}
+
+impl Offer {
+    /// Makes the choice of an offer of an e-node, from the choices for its parts.
+    pub(super) fn choice(&self, node: Rc<Node>, sizes: &[Size], lists: &[Choices]) -> Choice {
+        let args: Vec<Rc<Choice>> = parts(lists, self.number).into_iter().cloned().collect();
+        let op = node.function();
+        let form = op.and_then(|op| shared_form(op, sizes, &args));
+        let reads = reads(op, &args);
+        let Offer { cost, skeleton, outline, reduces, loops, kept, .. } = *self;
+        Choice { node, args, cost, skeleton, outline, reduces, loops, reads, kept, form }
+    }
+}
+
+/// Returns the combination of elements of lists with a number: the places in the lists are its digits in mixed radix, of which the
+/// first varies fastest.
+pub(super) fn parts(lists: &[Choices], number: usize) -> Vec<&Rc<Choice>> {
+    let mut rest = number;
+    let digit = |list: &Choices| {
+        let place = rest % list.len();
+        rest /= list.len();
+        place
+    };
+    let places: Vec<usize> = lists.iter().map(digit).collect();
+    lists.iter().zip(places).map(|(list, place)| &list[place]).collect()
+}
+
+/// Returns the number of the combination with these places: see [`parts`].
+pub(super) fn number_of(
+    lists: &[Choices],
+    places: impl DoubleEndedIterator<Item = usize> + ExactSizeIterator,
+) -> usize {
+    lists.iter().zip(places).rev().fold(0, |rest, (list, place)| rest * list.len() + place)
 }
 
 impl Choice {
@@ -70,7 +121,7 @@ pub(super) struct Outline {
 }
 
 impl Outline {
-    pub(super) fn of(op: &Op, at: Context, chosen: &[Rc<Choice>]) -> Outline {
+    pub(super) fn of(op: &Op, at: Context, chosen: &[&Rc<Choice>]) -> Outline {
         let mut out = Outline::default();
         for c in chosen {
             out.features |= c.outline.features;
@@ -87,7 +138,7 @@ impl Outline {
             Op::Map(MapKind::Unroll) => {
                 // The additive cost prefers reductions that are taken apart further, with arrays of
                 // accumulators; several plain ones are one loop, whose loads are shared.
-                let plain = |c: &Rc<Choice>| c.reduces && c.loops && c.outline.features & 16 == 0;
+                let plain = |c: &&Rc<Choice>| c.reduces && c.loops && c.outline.features & 16 == 0;
                 out.features |= if chosen.iter().all(plain) { 16 | SIDE_BY_SIDE } else { 16 };
             }
             Op::ToMem(Space::Local) if chosen.iter().all(|c| c.skeleton == 0) => {
@@ -130,9 +181,9 @@ pub(super) const FRAGMENTS: u32 = 131_072;
 /// The feature bit of a term that computes several reductions in one loop.
 pub(super) const SIDE_BY_SIDE: u32 = 65536;
 
-/// Returns the `keep` best choices by outline. `share` of them are tiles with accumulators if there are enough
+/// Returns the `keep` best offers by outline. `share` of them are tiles with accumulators if there are enough
 /// of those; see [`crate::device::cost_model::Search::blocked_share`].
-pub(super) fn kept(all: Vec<&Rc<Choice>>, keep: usize, share: f64) -> Vec<&Rc<Choice>> {
+pub(super) fn kept(all: Vec<&Offer>, keep: usize, share: f64) -> Vec<&Offer> {
     let (tiled, plain): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|c| c.outline.features & BLOCKED != 0);
     #[expect(
@@ -154,14 +205,14 @@ pub(super) fn kept(all: Vec<&Rc<Choice>>, keep: usize, share: f64) -> Vec<&Rc<Ch
     out
 }
 
-/// Returns `keep` choices: the best of every outline first, then the second best of every outline, and so on.
-pub(super) fn diverse(mut all: Vec<&Rc<Choice>>, keep: usize) -> Vec<&Rc<Choice>> {
+/// Returns `keep` offers: the best of every outline first, then the second best of every outline, and so on.
+pub(super) fn diverse(mut all: Vec<&Offer>, keep: usize) -> Vec<&Offer> {
     all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     if all.len() <= keep {
         return all;
     }
     let mut rank: FxHashMap<Outline, usize> = FxHashMap::default();
-    let mut ranked: Vec<(usize, &Rc<Choice>)> = all
+    let mut ranked: Vec<(usize, &Offer)> = all
         .into_iter()
         .map(|c| {
             let r = rank.entry(c.outline).or_insert(0);
@@ -171,14 +222,14 @@ pub(super) fn diverse(mut all: Vec<&Rc<Choice>>, keep: usize) -> Vec<&Rc<Choice>
         .collect();
     ranked.sort_by_key(|(r, _)| *r);
     ranked.truncate(keep);
-    let mut out: Vec<&Rc<Choice>> = ranked.into_iter().map(|(_, c)| c).collect();
+    let mut out: Vec<&Offer> = ranked.into_iter().map(|(_, c)| c).collect();
     out.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     out
 }
 
 /// Whether a term has reductions side by side.
-pub(super) fn is_beside(c: &Rc<Choice>) -> bool {
-    c.outline.features & SIDE_BY_SIDE != 0
+pub(super) fn is_beside(outline: Outline) -> bool {
+    outline.features & SIDE_BY_SIDE != 0
 }
 
 /// Returns how often a term reads its argument; 2 means more than once.
@@ -196,6 +247,21 @@ pub(super) fn reads(op: Option<&Op>, args: &[Rc<Choice>]) -> u8 {
         // Counts the buckets, then goes through the elements again.
         Some(Op::CountingSort) => 2,
         _ => 1,
+    }
+}
+
+/// Returns how a stage is shared out to work-items, as a hash: by `op` itself, else by the outermost argument
+/// that is.
+fn shared_form(op: &Op, sizes: &[Size], args: &[Rc<Choice>]) -> Option<u64> {
+    match op {
+        Op::Spread(_) | Op::SpreadRows | Op::Map(MapKind::Lcl(_) | MapKind::Warp) => {
+            let mut h = FxHasher::default();
+            op.hash(&mut h);
+            sizes.hash(&mut h);
+            Some(h.finish())
+        }
+        Op::Compose | Op::ToMem(_) => args.iter().find_map(|a| a.form),
+        _ => None,
     }
 }
 

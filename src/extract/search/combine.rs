@@ -1,6 +1,6 @@
 //! Combines the choices of an e-node's parts.
 
-use super::choice::{Choice, FRAGMENTS, Outline, reads};
+use super::choice::{Choice, FRAGMENTS, Offer, Outline, number_of, parts};
 use super::{Gathered, Key, Lists, Scope, Search, Set, sizes_of};
 use crate::calculus::op::products::WORDS;
 use crate::calculus::size::Size;
@@ -8,10 +8,9 @@ use crate::calculus::term::{MapKind, Op, ReduceKind, Space};
 use crate::calculus::ty::Ty;
 use crate::extract::context::{Context, Level};
 use crate::extract::{Reason, cost, tiles};
-use crate::saturate::{Data, Node};
+use crate::saturate::Data;
 use indexmap::map::Entry;
 use rustc_hash::FxHasher;
-use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
@@ -19,11 +18,15 @@ use std::rc::Rc;
 const PAIRS: usize = 256;
 
 impl Search<'_> {
-    /// Adds the choices of an e-node that combine those of its parts.
-    pub(super) fn combine(&self, node: &Node, key: Key, lists: &Lists, found: &mut Gathered) {
+    /// Returns the offers of e-node `place` of a class, which combine the choices of its parts.
+    pub(super) fn combine(&self, place: usize, key: Key, lists: &Lists) -> Gathered {
+        let mut found = Gathered::default();
         let (class, at) = key;
         let egraph = self.egraph;
-        let (Some(op), Data::Fn(ty, _)) = (node.function(), &egraph[class].data) else { return };
+        let node = &egraph[class].nodes[place];
+        let (Some(op), Data::Fn(ty, _)) = (node.function(), &egraph[class].data) else {
+            return found;
+        };
         let result = &ty.cod;
         let args = node.args();
         let Lists { of_parts, short, short_state } = lists;
@@ -50,9 +53,7 @@ impl Search<'_> {
             && sizes.get(4).is_some_and(|n| {
                 tiles::whole(n).eval(self.sizes.dims).is_ok_and(|n| n % WORDS != 0)
             });
-        // Made once, if a choice is kept.
-        let shared: OnceCell<Rc<Node>> = OnceCell::new();
-        let mut combine = |chosen: &[&Rc<Choice>]| -> Option<(u64, f64)> {
+        let mut combine = |number: usize, chosen: &[&Rc<Choice>]| -> Option<(u64, f64)> {
             let reduces = matches!(op, Op::Reduce(_) | Op::ReduceLcl | Op::Fold | Op::SumProducts)
                 || *op == Op::While && at.level() == Level::Group
                 || chosen.iter().any(|c| c.reduces);
@@ -143,39 +144,32 @@ impl Search<'_> {
             };
             let skeleton =
                 if tag.is_none() && chosen.iter().all(|c| c.skeleton == 0) { 0 } else { skeleton };
-            let place = found.best.entry(skeleton);
-            let known = match &place {
-                Entry::Occupied(known) => Some(known.get().cost),
-                Entry::Vacant(_) => None,
+            let offer = || Offer {
+                node: place,
+                number,
+                cost,
+                skeleton,
+                outline: Outline::of(op, at, chosen),
+                reduces,
+                loops,
+                kept,
             };
-            if known.is_none_or(|known| cost < known) {
-                let args: Vec<Rc<Choice>> = chosen.iter().map(|c| Rc::clone(c)).collect();
-                let outline = Outline::of(op, at, &args);
-                let form = shared_form(op, &sizes, &args);
-                let node = Rc::clone(shared.get_or_init(|| Rc::new(node.clone())));
-                let reads = reads(Some(op), &args);
-                let choice = Choice {
-                    node,
-                    args,
-                    cost,
-                    skeleton,
-                    outline,
-                    reduces,
-                    loops,
-                    reads,
-                    kept,
-                    form,
-                };
-                place.insert_entry(Rc::new(choice));
+            match found.best.entry(skeleton) {
+                Entry::Occupied(mut known) => {
+                    if cost < known.get().cost {
+                        known.insert(offer());
+                    }
+                }
+                Entry::Vacant(new) => _ = new.insert(offer()),
             }
             Some((skeleton, cost))
         };
         match of_parts.as_slice() {
             [] => {
-                combine(&[]);
+                combine(0, &[]);
             }
-            [a] => a.iter().for_each(|x| {
-                combine(&[x]);
+            [a] => a.iter().enumerate().for_each(|(i, x)| {
+                combine(i, &[x]);
             }),
             // At host level the two parts are kernels that do not affect each other: every choice of either
             // list is combined at least with the best choice of the other.
@@ -189,7 +183,8 @@ impl Search<'_> {
                 let mut cover = vec![];
                 let mut least = f64::INFINITY;
                 for pair in &pairs {
-                    let made = combine(&[&a[pair.0], &b[pair.1]]);
+                    let number = number_of(of_parts, [pair.0, pair.1].into_iter());
+                    let made = combine(number, &[&a[pair.0], &b[pair.1]]);
                     if let (Some((skeleton, cost)), true) = (made, equal.contains(pair)) {
                         cover.push(skeleton);
                         least = least.min(cost);
@@ -205,9 +200,9 @@ impl Search<'_> {
             [a, b] => {
                 // Both lists are cut if they are long: few of their pairs could be kept.
                 let most = (PAIRS / b.len()).max(4);
-                for x in a.iter().take(most) {
-                    for y in b.iter() {
-                        combine(&[x, y]);
+                for (i, x) in a.iter().take(most).enumerate() {
+                    for (j, y) in b.iter().enumerate() {
+                        combine(number_of(of_parts, [i, j].into_iter()), &[x, y]);
                     }
                 }
                 let untried = a.len().saturating_sub(most) * b.len();
@@ -219,48 +214,27 @@ impl Search<'_> {
                 let longest = more.iter().map(|l| l.len()).max().unwrap_or(0);
                 let most = if at.level() == Level::Host { longest } else { 1 };
                 for i in 0..most {
-                    combine(&more.iter().map(|l| &l[i % l.len()]).collect::<Vec<_>>());
+                    let number = number_of(more, more.iter().map(|l| i % l.len()));
+                    combine(number, &parts(more, number));
                 }
             }
             more => {
-                // All combinations in mixed radix (the first list varies fastest), up to `PAIRS` that fit.
+                // All combinations, up to `PAIRS` that fit.
                 let total: usize = more.iter().map(|l| l.len()).product();
-                let nth = |mut rest: usize| {
-                    let mut chosen = vec![];
-                    for l in more {
-                        chosen.push(&l[rest % l.len()]);
-                        rest /= l.len();
-                    }
-                    chosen
-                };
                 let (mut looked, mut fitting) = (0, 0);
                 while looked < total && fitting < PAIRS {
-                    let chosen = nth(looked);
-                    looked += 1;
+                    let chosen = parts(more, looked);
                     if ends_where_it_is(op, &chosen) {
                         fitting += 1;
-                        combine(&chosen);
+                        combine(looked, &chosen);
                     }
+                    looked += 1;
                 }
                 found.dropped.add_all(Reason::EndsElsewhere, looked - fitting);
                 found.dropped.add_all(Reason::PartsUntried, total - looked);
             }
         }
-    }
-}
-
-/// Returns how a stage is shared out to work-items, as a hash: by `op` itself, else by the outermost argument
-/// that is.
-fn shared_form(op: &Op, sizes: &[Size], args: &[Rc<Choice>]) -> Option<u64> {
-    match op {
-        Op::Spread(_) | Op::SpreadRows | Op::Map(MapKind::Lcl(_) | MapKind::Warp) => {
-            let mut h = FxHasher::default();
-            op.hash(&mut h);
-            sizes.hash(&mut h);
-            Some(h.finish())
-        }
-        Op::Compose | Op::ToMem(_) => args.iter().find_map(|a| a.form),
-        _ => None,
+        found
     }
 }
 

@@ -69,7 +69,7 @@ fn moved(d: &mut Diagnostic, decl: &Decl, to: Span, for_each_row: Option<&str>) 
     });
     d.labels.iter_mut().take(1).for_each(|l| l.primary = true);
     if !prelude::holds(to) {
-        d.notes.push(format!("`{}` is defined as `{}`", decl.name.text, prelude::text(decl)));
+        d.notes.push(prelude::about(decl));
     }
 }
 
@@ -141,7 +141,12 @@ impl<'a> Checker<'a> {
                 return Err(Abort(None));
             }
             let found = self.infer.show(&node.ty);
-            let message = format!("this is {found}, not a function; it cannot be applied");
+            let message = if prelude::holds(function_span) {
+                let name = prelude::excerpt(function_span);
+                format!("`{name}` must be a function, but is {found}")
+            } else {
+                format!("this is {found}, not a function; it cannot be applied")
+            };
             let d = self.error(Code::Arity, message, function_span);
             return Err(match args.as_slice() {
                 [arg, ..] => self.with_index(d, function_span, arg.span).into(),
