@@ -1,7 +1,7 @@
 //! The forms in which a program enters the e-graph.
 
 use patsat::calculus::elaborate::elaborate;
-use patsat::calculus::term::Term;
+use patsat::calculus::term::{MapKind, Op, Term};
 use patsat::diag::Source;
 use patsat::session::{Program, Sizes};
 
@@ -214,6 +214,20 @@ fn rotated_arrays_are_functions_of_the_place() {
     let all = forms(text, &[("n", 60), ("m", 40)]);
     let rotates = |f: &Term| f.to_string().contains("rotate");
     assert!(rotates(&all[0]) && all.iter().any(|f| !rotates(f)), "{all:?}");
+}
+
+/// Work-items share out all dimensions of a nest whose maps compute scalars in front of the inner ones.
+#[test]
+fn scalars_between_the_maps_of_a_deep_nest_are_in_its_elements() {
+    let text =
+        "entry s [n][c][h][w] (x: [c][h][w]f32) (b: [n][2]f32) : [n][c][h][w]f32 = map (\\k ->
+        let s = k[1] - k[0] in map (\\p -> map (\\r -> map (\\v -> v * s + k[0]) r) p) x) b";
+    let all = forms(text, &[("n", 16), ("c", 8), ("h", 64), ("w", 64)]);
+    fn is_nest(f: &Term, depth: usize) -> bool {
+        depth == 0 || *f.op() == Op::Map(MapKind::Plain) && is_nest(&f.args()[0], depth - 1)
+    }
+    let nest = |f: &Term| is_nest(&f.chain()[0], 4);
+    assert!(!nest(&all[0]) && all.iter().any(nest), "{all:?}");
 }
 
 #[test]

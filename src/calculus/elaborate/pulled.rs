@@ -9,6 +9,9 @@
 //!
 //! An array that is read at many places is computed again for each, so one that reads much, and is read much, is stored. So is one that
 //! is read at places that data decide: its elements may be read far more often than there are elements.
+//!
+//! A deep nest of maps whose functions compute scalars in front of the inner maps is also computed so: the scalars then stand
+//! in the innermost function, and work-items can share out all dimensions.
 
 use super::again::put_each;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
@@ -29,8 +32,11 @@ const SHORT: u64 = 8;
 /// Most nodes of the function that computes an element.
 const NODES: usize = 4000;
 
+/// Fewest dimensions of a deep nest.
+const DEEP: usize = 3;
+
 /// Returns the program with elements of computed arrays as functions of the place; `None` if no array is read at
-/// other places than those of its own elements.
+/// other places than those of its own elements, and no deep nest computes scalars between its maps.
 pub(super) fn by_place(e: &Ex, env: &SizeEnv, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
     let mut out = e.clone();
     let mut pull = Pull { env, fresh, shifted: false, reads: 0, data: Vars::new() };
@@ -116,7 +122,8 @@ impl Pull<'_> {
         let axes = self.axes(&e.ty);
         let places: Vec<Ex> = axes.iter().map(|(_, p)| p.value(e.span)).collect();
         let mut body = self.element(e, &places)?;
-        if !self.shifted || body.size() > NODES {
+        let gains = self.shifted || axes.len() >= DEEP && computes_between_maps(e);
+        if !gains || body.size() > NODES {
             return None;
         }
         for (n, place) in axes.iter().rev() {
@@ -482,6 +489,17 @@ fn is_stored(e: &Ex) -> bool {
         Kind::Proj(pair, _) => is_stored(pair),
         _ => false,
     }
+}
+
+/// Whether the function of a map computes scalars in front of another map.
+fn computes_between_maps(e: &Ex) -> bool {
+    let Kind::Map(_, f, _) = &e.kind else { return false };
+    let (mut body, mut computes) = (&*f.body, false);
+    while let Kind::Let(_, value, rest) = &body.kind {
+        computes |= !value.ty.has_array() && !value.is_free_of_cost();
+        body = rest;
+    }
+    matches!(body.kind, Kind::Map(..)) && (computes || computes_between_maps(body))
 }
 
 /// Whether maps compute elements of an array.
