@@ -64,6 +64,16 @@ pub fn is_pure(t: &Term) -> bool {
     }
 }
 
+/// Whether the function only finds a row that is there already.
+pub fn finds_row(f: &Term) -> bool {
+    f.chain().iter().all(|f| match f.op() {
+        Op::Index => true,
+        Op::Scalar(f) => !f.body.has_loop(),
+        Op::Fork | Op::Bimap => f.args().iter().all(finds_row),
+        _ => is_pure(f),
+    })
+}
+
 /// Whether each element of a term's result can be computed where it is read, by an expression.
 pub fn is_read(t: &Term) -> bool {
     match t.op() {

@@ -5,8 +5,6 @@ use super::dest::Dest;
 use super::leaf::Emit;
 use super::lowerer::Lowerer;
 use super::view::{Shape, Step, View};
-use crate::calculus::nesting::is_pure;
-use crate::calculus::term::{Op, Term};
 use crate::kernel::ir::index::Index;
 use crate::kernel::ir::{Expr, Mem};
 
@@ -57,16 +55,6 @@ impl Lowerer {
         self.end().into_iter().try_for_each(|s| self.put(s))?;
         Ok(true)
     }
-}
-
-/// Whether the function only finds a row that is there already.
-pub fn finds_row(f: &Term) -> bool {
-    f.chain().iter().all(|f| match f.op() {
-        Op::Index => true,
-        Op::Scalar(f) => !f.body.has_loop(),
-        Op::Fork | Op::Bimap => f.args().iter().all(finds_row),
-        _ => is_pure(f),
-    })
 }
 
 /// Whether the elements of a row, whose places are given, are nearer to each other than those of a column.

@@ -5,13 +5,13 @@
 //! compositions are represented as lists of factors, outermost first.
 
 use super::apply::is_pure;
-use super::copied_rows::finds_row;
 use super::dest::{Dest, inverse, unarranged};
 use super::interleave::side_by_side;
 use super::leaf::{self, Emit};
 use super::places::{held_by, written};
 use super::schedule::Record;
 use super::view::{Inside, Shape, Step, Stop, View, Views, stop};
+use crate::calculus::nesting::finds_row;
 use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Space, Term};
 use crate::calculus::ty::Ty;
 use crate::diag::{Code, Diagnostic};
