@@ -117,17 +117,18 @@ fn is_pair(f: &Term) -> bool {
 
 /// Whether a function only converts numbers and rearranges them.
 fn converts(f: &Term) -> bool {
-    let chain = f.chain();
-    chain.iter().all(|f| only_converts(f) || is_pure(f)) && !chain.iter().all(is_pure)
+    converts_or_moves(f) && !f.chain().iter().all(is_pure)
 }
 
-/// Whether a function only converts numbers.
+fn converts_or_moves(f: &Term) -> bool {
+    f.chain().iter().all(|f| only_converts(f) || is_pure(f))
+}
+
+/// Whether a function only converts numbers, and rearranges what it converts inside of rows.
 fn only_converts(f: &Term) -> bool {
     match f.op() {
         Op::Id => true,
-        Op::Map(MapKind::Plain) => {
-            f.args()[0].chain().iter().all(|f| only_converts(f) || is_pure(f))
-        }
+        Op::Map(MapKind::Plain) => converts_or_moves(&f.args()[0]),
         Op::Scalar(f) => matches!(&f.body, SExpr::Op(ScalarOp::Cast(_), ..)),
         _ => false,
     }

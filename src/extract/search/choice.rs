@@ -63,13 +63,12 @@ impl Offer {
 /// first varies fastest.
 pub(super) fn parts(lists: &[Choices], number: usize) -> Vec<&Rc<Choice>> {
     let mut rest = number;
-    let digit = |list: &Choices| {
-        let place = rest % list.len();
+    let mut chosen = Vec::with_capacity(lists.len());
+    for list in lists {
+        chosen.push(&list[rest % list.len()]);
         rest /= list.len();
-        place
-    };
-    let places: Vec<usize> = lists.iter().map(digit).collect();
-    lists.iter().zip(places).map(|(list, place)| &list[place]).collect()
+    }
+    chosen
 }
 
 /// Returns the number of the combination with these places: see [`parts`].

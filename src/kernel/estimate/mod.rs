@@ -219,20 +219,25 @@ mod tests {
         assert!(of(Access { item_stride: Some(1), ..random }) < us / 4.0);
     }
 
+    /// A load of 16 bytes by each of so many work-items, of which neighbours are `stride` scalars apart. The array has so many bytes for
+    /// each work-item.
+    fn vector(stride: i64, items: f64, array_bytes: f64) -> Access {
+        Access {
+            width: 4,
+            item_stride: Some(stride),
+            footprint: 16.0 * items,
+            array_bytes: array_bytes * items,
+            group_footprint: 16.0 * 256.0,
+            item_footprint: 16.0,
+            ..access(Mem::Global(0), false, items)
+        }
+    }
+
     #[test]
     fn stores_of_parts_of_lines_take_the_time_of_the_lines() {
         // 256 MiB in vectors of 16 bytes. On an H200: 62 us side by side, 480 us if each is in a line of its own.
         let us = |stride, store| {
-            let count = f64::from(1 << 24);
-            let vector = Access {
-                width: 4,
-                item_stride: Some(stride),
-                footprint: 16.0 * count,
-                array_bytes: 16.0 * count,
-                group_footprint: 16.0 * 256.0,
-                item_footprint: 16.0,
-                ..access(Mem::Global(0), store, count)
-            };
+            let vector = Access { store, ..vector(stride, f64::from(1 << 24), 16.0) };
             let streak = Streak { places: (0..8).map(|k| 4 * k).collect(), step: 0 };
             let (accesses, streaks) = (vec![vector], vec![streak]);
             let k = KernelProfile { accesses, streaks, ..large() };
@@ -248,15 +253,7 @@ mod tests {
         // A row of 64 floats for each work-item in 16 vectors, or the same floats by neighbours.
         let us = |stride, groups: f64| {
             let items = groups * 256.0;
-            let vector = Access {
-                width: 4,
-                item_stride: Some(stride),
-                footprint: 16.0 * items,
-                array_bytes: 256.0 * items,
-                group_footprint: 16.0 * 256.0,
-                item_footprint: 16.0,
-                ..access(Mem::Global(0), false, items)
-            };
+            let vector = vector(stride, items, 256.0);
             let streak = Streak { places: (0..16).map(|k| 4 * k).collect(), step: 0 };
             let accesses = vec![vector; 16];
             let k = KernelProfile { groups, accesses, streaks: vec![streak], ..large() };
@@ -277,6 +274,18 @@ mod tests {
         assert_eq!(of(&m, 2), of(&m, 4));
         m.compute.f16_gflops = Some(2.0 * m.compute.f32_gflops);
         assert!(of(&m, 2) < of(&m, 4));
+    }
+
+    #[test]
+    fn programs_that_the_lower_bound_makes_equal_have_an_order() {
+        let us = |items| {
+            let of = KernelProfile { accesses: vec![vector(4, items, 16.0)], ..large() };
+            let (units, launches) = (vec![Unit::Kernel(0)], vec![1.0]);
+            let profile = Profile { kernels: vec![of], launches, units, bytes: 1e10 };
+            estimate(&profile, &model("nvidia-h200")).us
+        };
+        let (less, more) = (us(1e6), us(1e7));
+        assert!(less < more && more < 1.02 * less, "{less} {more}");
     }
 
     #[test]

@@ -162,14 +162,23 @@ pub(super) fn level(bytes: f64, m: &CostModel) -> Option<f64> {
     m.memory.cache.iter().find(|c| bytes <= whole(c.bytes)).map(|c| c.gb_per_s)
 }
 
-/// Number of distinct bytes of global memory that the kernel touches.
-pub(super) fn traffic(k: &KernelProfile) -> f64 {
-    let mut touched: BTreeMap<Mem, (f64, f64)> = BTreeMap::new();
-    for a in k.accesses.iter().filter(|a| is_global(a)) {
-        let of = touched.entry(a.mem).or_default();
-        *of = (of.0 + a.footprint, a.array_bytes);
+/// Returns the distinct bytes of each global memory that kernels touch, each launched so many times.
+pub(super) fn touched<'a>(
+    kernels: impl IntoIterator<Item = (&'a KernelProfile, f64)>,
+) -> BTreeMap<Mem, f64> {
+    let mut all = BTreeMap::new();
+    for (k, launches) in kernels {
+        for a in k.accesses.iter().filter(|a| is_global(a)) {
+            let bytes: &mut f64 = all.entry(a.mem).or_default();
+            *bytes = (*bytes + launches * a.footprint).min(a.array_bytes);
+        }
     }
-    touched.values().map(|(bytes, array)| bytes.min(*array)).sum()
+    all
+}
+
+/// Number of distinct bytes of global memory that one launch of the kernel touches.
+pub(super) fn traffic(k: &KernelProfile) -> f64 {
+    touched([(k, 1.0)]).values().sum()
 }
 
 /// Number of bytes of one access.

@@ -2,6 +2,7 @@
 
 use super::count::kernel;
 use super::features::{KernelProfile, real};
+use super::parts::touched;
 use super::trip_count::UNKNOWN;
 use crate::kernel::ir::{Buffer, BufferRole, Launched, Mem, Program, Team};
 
@@ -33,7 +34,7 @@ pub struct Profile {
     pub launches: Vec<f64>,
     /// What one launch runs, in order.
     pub units: Vec<Unit>,
-    /// Bytes of inputs and results, each counted once. Of an array that kernels access in fewer places than it has, those places.
+    /// Bytes of inputs and results that are touched, each counted once.
     pub bytes: f64,
 }
 
@@ -41,29 +42,14 @@ pub struct Profile {
 pub fn profile(program: &Program) -> Profile {
     let kernels: Vec<KernelProfile> = program.kernels.iter().map(|k| kernel(program, k)).collect();
     let launches = program.launches(UNKNOWN);
-    let accessed = accessed(program, &kernels, &launches);
+    let touched = touched(kernels.iter().zip(launches.iter().copied()));
+    // The host alone copies what no kernel touches.
     let whole = |b: &Buffer| real(b.array.len) * real(b.array.scalar.bytes());
-    let bytes = program
-        .buffers
-        .iter()
-        .zip(accessed)
-        .filter(|(b, _)| b.role != BufferRole::Temp)
-        .map(|(b, most)| if most > 0.0 { whole(b).min(most) } else { whole(b) })
-        .sum();
+    let of = |(k, b)| touched.get(&Mem::Global(k)).copied().unwrap_or_else(|| whole(b));
+    let inputs_and_results =
+        program.buffers.iter().enumerate().filter(|(_, b)| b.role != BufferRole::Temp);
+    let bytes = inputs_and_results.map(of).sum();
     Profile { kernels, launches, units: units(program), bytes }
-}
-
-/// Returns the bytes of each buffer that kernels access, counted as often as they do. Buffers that the host alone copies have none.
-fn accessed(program: &Program, kernels: &[KernelProfile], launches: &[f64]) -> Vec<f64> {
-    let mut out = vec![0.0; program.buffers.len()];
-    for (kernel, times) in kernels.iter().zip(launches) {
-        for a in &kernel.accesses {
-            if let Mem::Global(buffer) = a.mem {
-                out[buffer] += times * a.count * real(a.elem_bytes * a.width);
-            }
-        }
-    }
-    out
 }
 
 /// Returns what each launch of a program runs.
@@ -73,4 +59,23 @@ pub fn units(program: &Program) -> Vec<Unit> {
         Launched::Loop(team, steps) => Unit::Loop(team, program.phases(steps).collect()),
     };
     program.launched().into_iter().map(unit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::profile;
+    use crate::calculus::size::SizeEnv;
+    use crate::kernel::lower;
+    use crate::kernel::lower::testing::{options, term};
+
+    #[test]
+    fn few_places_of_a_table_are_not_the_table() {
+        let bytes = |text: &str| {
+            let term = term(text, &[("table", "[100000]f32"), ("is", "[1000]i32")]);
+            profile(&lower(&term, &SizeEnv::default(), &options()).expect("lowers")).bytes
+        };
+        // The indices, the elements and the results, of 4 bytes each.
+        assert_eq!(bytes("mapGlb 0 (index . fork (table . bang) id) . is"), 12e3);
+        assert_eq!(bytes("mapGlb 0 abs . table"), 8e5);
+    }
 }

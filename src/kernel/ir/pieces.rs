@@ -19,7 +19,8 @@ pub fn of_row(scalars: i64, bytes: usize) -> usize {
     if bytes.is_multiple_of(PIECE) && pieces.is_power_of_two() && pieces > 1 { pieces } else { 0 }
 }
 
-/// The order of the pieces of an array. Piece `p` is stored at `p ^ (p >> shift & mask)`, which is in the same row.
+/// The order of the pieces of an array. Piece `p` is stored at `p ^ (p / together % orders)`, with the numbers of [`Order::turns`]: in the
+/// same row.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
     /// Scalars in a piece.

@@ -2,6 +2,7 @@
 //! memory each in a sector of its own, in local memory often in the same bank. So the work-items share out the elements of all rows.
 
 use super::dest::Dest;
+use super::irregular::bytes;
 use super::leaf::Emit;
 use super::lowerer::Lowerer;
 use super::view::{Shape, Step, View};
@@ -28,11 +29,7 @@ impl Lowerer {
         let is_row = n > 1
             && *m > 1
             && element.is_element()
-            && t.components()
-                .iter()
-                .map(|(t, n)| t.bytes() * usize::try_from(*n).unwrap_or(0))
-                .sum::<usize>()
-                >= ROW
+            && bytes(t) >= ROW
             && by_rows(&stored) == Some(true)
             && by_rows(&loaded) != Some(false);
         if !is_row || self.kernel.group[0] <= 1 {

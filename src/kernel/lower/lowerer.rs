@@ -732,13 +732,14 @@ impl Lowerer {
                 self.spread(kind, n, nested, &mut each)
             }
             (MapKind::Lcl(d), Context::Group | Context::Nest) => {
-                let row = self.views.shape(&f.args()[0].ty().cod)?;
                 if (d, nested, self.context) == (0, false, Context::Group)
                     && finds_row(&f.args()[0])
-                    && self
-                        .copy_rows((n, &row), None, dest, &mut |me, i| me.read(&body, &x.at(i)?))?
                 {
-                    return Ok(());
+                    let row = self.views.shape(&f.args()[0].ty().cod)?;
+                    let read = &mut |me: &mut Lowerer, i: &Index| me.read(&body, &x.at(i)?);
+                    if self.copy_rows((n, &row), None, dest, read)? {
+                        return Ok(());
+                    }
                 }
                 self.local(d, n, nested, &mut each)
             }
