@@ -3,9 +3,18 @@
 use super::index::{Atom, Index, UNBOUNDED, Var, clip};
 use num_integer::gcd;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 
 /// Most sums of an index and facts that a proof tries. A proof that succeeds tries few; with hundreds of facts there are millions.
-const MOST_SUMS: usize = 1 << 9;
+const MOST_SUMS: usize = 1 << 16;
+
+/// What a proof has tried in vain: how many sums, and those that were tried with further facts, with the numbers of these. The
+/// order of facts does not matter.
+#[derive(Default)]
+struct Tried {
+    sums: usize,
+    failed: FxHashMap<Index, usize>,
+}
 
 /// A conjunction of conditions `index >= 0`, each divided by the common factor of its coefficients
 /// (so that the guards of the lanes of a vector that does not straddle the edge are equal).
@@ -231,45 +240,52 @@ impl Facts {
     }
 
     fn prove_in(&self, x: &Index, depth: usize) -> bool {
-        self.prove_unseen(x, depth, &mut FxHashMap::default())
+        self.prove_untried(x, depth, &mut Tried::default())
     }
 
-    /// `seen` are the sums that could not be proved, with the numbers of facts that were tried: the order of facts does not
-    /// matter. After [`MOST_SUMS`] of them the proof is given up.
-    fn prove_unseen(&self, x: &Index, depth: usize, seen: &mut FxHashMap<Index, usize>) -> bool {
+    /// Whether `x >= 0` follows from at most `depth` facts. After [`MOST_SUMS`] sums the proof is given up.
+    fn prove_untried(&self, x: &Index, depth: usize, tried: &mut Tried) -> bool {
         if x.range().0 >= 0 {
             return true;
         }
-        let tried = |seen: &FxHashMap<Index, usize>| {
-            seen.len() > MOST_SUMS || seen.get(x).is_some_and(|tried| *tried >= depth)
-        };
-        if depth == 0 || depth > 1 && tried(seen) {
+        let in_vain = |tried: &Tried| tried.failed.get(x).is_some_and(|most| *most >= depth);
+        if depth == 0 || tried.sums > MOST_SUMS || depth > 1 && in_vain(tried) {
             return false;
         }
-        // The last step only asks for the range of a sum: most sums need not be made for that.
-        let mut proved = |x: &Index, f: &Index, k: i64| match depth {
-            1 if x.least_of_sum(f, k) >= 0 => true,
-            1 if !x.has_remainder() && !f.has_remainder() => false,
-            _ => self.prove_unseen(&x.add_times(f, k), depth - 1, seen),
-        };
-        let done = self.0.iter().any(|f| {
+        // Multiples of the sum, of the facts, and the least value of the sum, as far as ranges tell.
+        let mut sums: Vec<(i64, i64, &Index, i64)> = vec![];
+        for f in &self.0 {
             // Subtract the multiple of the fact that cancels one of the atoms.
-            f.terms().any(|(a, c)| {
+            for (a, c) in f.terms() {
                 let k = x.terms.get(a).unwrap_or(0);
-                if k == 0 || k.signum() != c.signum() {
-                    return false;
+                let (of_x, of_f) = match () {
+                    () if k == 0 || k.signum() != c.signum() => continue,
+                    () if k % c == 0 => (1, (k / c).saturating_neg()),
+                    () if c % k == 0 => (c / k, -1),
+                    () => continue,
+                };
+                let least = match of_x {
+                    1 => x.least_of_sum(f, of_f),
+                    m => x.times(m).least_of_sum(f, of_f),
+                };
+                if least >= 0 {
+                    return true;
                 }
-                if k % c == 0 {
-                    proved(x, f, (k / c).saturating_neg())
-                } else if c % k == 0 {
-                    proved(&x.times(c / k), f, -1)
-                } else {
-                    false
+                tried.sums += 1;
+                // The last step asks for the range of a sum only: most sums need not be made for that.
+                if depth > 1 || x.has_remainder() || f.has_remainder() {
+                    sums.push((least / of_x, of_x, f, of_f));
                 }
-            })
+            }
+        }
+        // Facts that leave the least to prove are tried first: a proof with one fact for each dimension is among hundreds of
+        // facts about lanes that lead nowhere.
+        sums.sort_by_key(|(least, ..)| Reverse(*least));
+        let done = sums.iter().any(|(_, of_x, f, of_f)| {
+            self.prove_untried(&x.times(*of_x).add_times(f, *of_f), depth - 1, tried)
         });
         if !done && depth > 1 {
-            seen.insert(x.clone(), depth);
+            tried.failed.insert(x.clone(), depth);
         }
         done
     }
