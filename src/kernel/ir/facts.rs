@@ -456,6 +456,34 @@ mod tests {
         assert!(facts.prove_hard(&Index::from(1151).sub(&place)));
     }
 
+    #[test]
+    fn facts_that_leave_the_least_to_prove_are_tried_first() {
+        // The guards of many lanes say less about the row and the column than those of the element itself, which come last.
+        let (row, column) =
+            (var(0, 64).add(&var(1, 3)).plus(-1), var(2, 64).add(&var(3, 3)).plus(-1));
+        let mut facts = Facts::default();
+        for lane in (0..40).rev() {
+            for x in [&row, &column] {
+                let low = Guard::not_negative(&x.plus(lane));
+                facts = facts.with(&low).with(&Guard::less(&x.plus(-lane), &Index::from(56)));
+            }
+        }
+        let place = row.times(56).add(&column);
+        for (x, holds) in [
+            (Index::from(56 * 56 - 1).sub(&place), true),
+            (place.clone(), true),
+            (place.plus(-1), false),
+        ] {
+            let mut tried = Tried::default();
+            assert_eq!(facts.prove_untried(&x, 2, &mut tried), holds);
+            assert!(!holds || tried.sums < 1000, "{} sums", tried.sums);
+        }
+        // A proof that fails is given up.
+        let mut tried = Tried::default();
+        assert!(!facts.prove_untried(&place.plus(-1), 4, &mut tried));
+        assert!(tried.sums < 2 * MOST_SUMS, "{} sums", tried.sums);
+    }
+
     proptest! {
         #[test]
         fn what_is_proved_holds(
