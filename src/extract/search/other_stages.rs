@@ -8,6 +8,7 @@ use super::choice::Choice;
 use super::{Key, Search, Set};
 use crate::calculus::term::{Op, Space};
 use crate::extract::context::{Level, Verdict};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Programs with at least this many kernels get such terms: the beam has room for the stages of others.
@@ -46,7 +47,7 @@ impl Search<'_> {
         let mut out = vec![];
         for stage in stages {
             let all = self.best(stage.key);
-            let fresh = all.iter().filter(|c| seen.insert((stage.key, c.skeleton)));
+            let fresh = in_turns(&all).filter(|c| seen.insert((stage.key, c.skeleton)));
             out.extend(fresh.take(each).map(|c| with(best, &stage.path, c)));
         }
         out
@@ -77,6 +78,20 @@ impl Search<'_> {
             path.pop();
         }
     }
+}
+
+/// Returns the choices in another order: the best of each number of kernels, then the second of each, and so on. What takes two
+/// kernels in place of one is cheaper only once it is timed, and would come behind all variants of the one.
+fn in_turns(all: &[Rc<Choice>]) -> impl Iterator<Item = &Rc<Choice>> {
+    let mut before = HashMap::new();
+    let mut ranked: Vec<(usize, &Rc<Choice>)> = vec![];
+    for c in all {
+        let rank: &mut usize = before.entry(c.outline.kernels).or_default();
+        ranked.push((*rank, c));
+        *rank += 1;
+    }
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, c)| c)
 }
 
 /// Returns a choice with `part` at a place.

@@ -30,6 +30,7 @@ mod overlap;
 mod own_rows;
 mod passed_on;
 mod proved_checks;
+mod roots;
 mod rounds_ahead;
 mod row_blocks;
 mod shortened;
@@ -103,6 +104,7 @@ pub fn end(program: &mut Program) {
 fn improve(k: &mut Kernel, device: &DeviceLimits, relaxed: bool, fresh: &mut Fresh) {
     if relaxed {
         fma::sums(k);
+        roots::reciprocal(k);
     }
     licm::invariants(k, fresh);
     overlap::unroll(k, fresh);
