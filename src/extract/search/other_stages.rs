@@ -2,7 +2,8 @@
 //!
 //! The best terms of a program with many stages share the best choices for most of them: the beam has no room for all choices of
 //! every stage. The choices of each stage are known, though. Here the best term of a form gets them one at a time, so that each
-//! stage is seen in one term, and [`crate::extract::Joiner`] can join it with the best of the others.
+//! stage is seen in one term, and [`crate::extract::Joiner`] can join it with the best of the others. So do parts of a few stages,
+//! whose choices may cut them at other places.
 
 use super::choice::Choice;
 use super::{Key, Search, Set};
@@ -15,8 +16,10 @@ use std::rc::Rc;
 const MANY: u8 = 3;
 /// Most terms for a form of the program.
 const MOST: usize = 192;
+/// Most stages of a part that gets other choices as a whole.
+const STAGES: usize = 5;
 
-/// A stage of a choice for the program.
+/// A stage of a choice for the program, or a part of a few stages.
 struct Stage {
     key: Key,
     skeleton: u64,
@@ -53,11 +56,18 @@ impl Search<'_> {
         out
     }
 
-    /// Collects the stages of a choice: its largest parts outside kernels that are one kernel at most.
-    fn stages(&mut self, c: &Choice, key: Key, path: &mut Vec<usize>, out: &mut Vec<Stage>) {
+    /// Collects the stages of a choice, which are its largest parts outside kernels that are one kernel at most, and its parts of
+    /// a few stages. Returns the number of stages.
+    fn stages(
+        &mut self,
+        c: &Choice,
+        key: Key,
+        path: &mut Vec<usize>,
+        out: &mut Vec<Stage>,
+    ) -> usize {
         let (_, at) = key;
         if c.skeleton == 0 || at.level() != Level::Host {
-            return;
+            return 0;
         }
         let args: Vec<_> = c.node.args().iter().map(|a| self.egraph.find(*a)).collect();
         let parts = match c.node.function() {
@@ -70,13 +80,18 @@ impl Search<'_> {
         };
         if c.outline.kernels <= 1 || parts.is_empty() {
             out.push(Stage { key, skeleton: c.skeleton, path: path.clone() });
-            return;
+            return 1;
         }
+        let mut inside = 0;
         for (k, (arg, key)) in c.args.iter().zip(parts).enumerate() {
             path.push(k);
-            self.stages(arg, key, path, out);
+            inside += self.stages(arg, key, path, out);
             path.pop();
         }
+        if (2..=STAGES).contains(&inside) && !path.is_empty() {
+            out.push(Stage { key, skeleton: c.skeleton, path: path.clone() });
+        }
+        inside
     }
 }
 
