@@ -4,8 +4,8 @@
 //! every stage. The choices of each stage are known, though. Here the best term of a form gets them one at a time, so that each
 //! stage is seen in one term, and [`crate::extract::Joiner`] can join it with the best of the others.
 
-use super::choice::Choice;
-use super::{Key, Search, Set};
+use super::choice::{Choice, is_beside};
+use super::{Key, Scope, Search, Set};
 use crate::calculus::term::{Op, Space};
 use crate::extract::context::{Level, Verdict};
 use std::rc::Rc;
@@ -14,42 +14,61 @@ use std::rc::Rc;
 const MANY: u8 = 3;
 /// Most terms for a form of the program.
 const MOST: usize = 192;
+/// Number of the best choices for a form that are looked at, whatever their stages are.
+const WHOLE: usize = 16;
 
 /// A stage of a choice for the program.
 struct Stage {
     key: Key,
     skeleton: u64,
+    /// Whether it has reductions side by side.
+    beside: bool,
     /// Which argument to follow at each node, from the root.
     path: Vec<usize>,
 }
 
 impl Search<'_> {
-    /// Returns choices for a form of the program: its best choice, each time with another choice for one stage. `found` are the
-    /// choices that were kept, best first, and `seen` are the choices of stages that occur.
+    /// Returns those of the choices for a form of the program that are worth a look, and others: its best choice, each time with
+    /// another choice for one stage. `found` are the choices that were kept, best first, and `seen` are the choices of stages that
+    /// occur.
+    ///
+    /// Of a program with many kernels, stages are timed by themselves and joined, so a choice is worth a look if it is among the
+    /// best or has a stage that no other has.
     pub(super) fn with_other_stages(
         &mut self,
         root: Key,
-        found: &[Rc<Choice>],
+        found: Vec<Rc<Choice>>,
         seen: &mut Set<(Key, u64)>,
-    ) -> Vec<Rc<Choice>> {
-        let Some(best) = found.first().filter(|c| c.outline.kernels >= MANY) else {
-            return vec![];
+    ) -> (Vec<Rc<Choice>>, Vec<Rc<Choice>>) {
+        let Some(best) = found.first().filter(|c| c.outline.kernels >= MANY).cloned() else {
+            return (found, vec![]);
         };
-        // The best comes last, and its stages stay.
-        let mut stages = vec![];
-        for choice in found.iter().rev() {
-            stages.clear();
-            self.stages(choice, root, &mut vec![], &mut stages);
-            seen.extend(stages.iter().map(|s| (s.key, s.skeleton)));
+        let beside = self.scope == Scope::SideBySide;
+        let (mut kept, mut own) = (vec![], vec![]);
+        for (rank, choice) in found.into_iter().enumerate() {
+            let mut stages = vec![];
+            self.stages(&choice, root, &mut vec![], &mut stages);
+            let mut fresh = false;
+            for s in &stages {
+                fresh |= seen.insert((s.key, s.skeleton)) && (s.beside || !beside);
+            }
+            if rank == 0 {
+                own = stages;
+            }
+            if rank < WHOLE || fresh {
+                kept.push(choice);
+            }
         }
-        let each = MOST / stages.len().max(1);
+        let each = MOST / own.len().max(1);
         let mut out = vec![];
-        for stage in stages {
+        for stage in own {
             let all = self.best(stage.key);
-            let fresh = all.iter().filter(|c| seen.insert((stage.key, c.skeleton)));
-            out.extend(fresh.take(each).map(|c| with(best, &stage.path, c)));
+            // The other search has the stages without reductions side by side.
+            let wanted = all.iter().filter(|c| !beside || is_beside(c.outline));
+            let fresh = wanted.filter(|c| seen.insert((stage.key, c.skeleton)));
+            out.extend(fresh.take(each).map(|c| with(&best, &stage.path, c)));
         }
-        out
+        (kept, out)
     }
 
     /// Collects the stages of a choice: its largest parts outside kernels that are one kernel at most.
@@ -68,7 +87,8 @@ impl Search<'_> {
             _ => vec![],
         };
         if c.outline.kernels <= 1 || parts.is_empty() {
-            out.push(Stage { key, skeleton: c.skeleton, path: path.clone() });
+            let beside = is_beside(c.outline);
+            out.push(Stage { key, skeleton: c.skeleton, beside, path: path.clone() });
             return;
         }
         for (k, (arg, key)) in c.args.iter().zip(parts).enumerate() {
