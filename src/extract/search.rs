@@ -205,8 +205,7 @@ pub(super) fn terms(
         search.best(*root);
     }
     search.settle(limits.extraction_rounds);
-    let out = search.found(forms);
-    out
+    search.found(forms)
 }
 
 /// Returns, for each class that has one, the smallest member made of views alone.
