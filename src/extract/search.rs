@@ -310,7 +310,7 @@ impl Search<'_> {
             let found = self.best(root);
             let wanted = |c: &&Rc<Choice>| self.scope != Scope::SideBySide || is_beside(c.outline);
             let wanted: Vec<Rc<Choice>> = found.iter().filter(wanted).cloned().collect();
-            let (wanted, more) = self.with_other_stages(root, wanted, &mut seen);
+            let more = self.with_other_stages(root, &wanted, &mut seen);
             best.extend(wanted.into_iter().chain(more).map(|choice| (*form, choice)));
         }
         // An interrupted search has seen few of the choices: its terms are not returned.

@@ -14,61 +14,45 @@ use std::rc::Rc;
 const MANY: u8 = 3;
 /// Most terms for a form of the program.
 const MOST: usize = 192;
-/// Number of the best choices for a form that are looked at, whatever their stages are.
-const WHOLE: usize = 16;
 
 /// A stage of a choice for the program.
 struct Stage {
     key: Key,
     skeleton: u64,
-    /// Whether it has reductions side by side.
-    beside: bool,
     /// Which argument to follow at each node, from the root.
     path: Vec<usize>,
 }
 
 impl Search<'_> {
-    /// Returns those of the choices for a form of the program that are worth a look, and others: its best choice, each time with
-    /// another choice for one stage. `found` are the choices that were kept, best first, and `seen` are the choices of stages that
-    /// occur.
-    ///
-    /// Of a program with many kernels, stages are timed by themselves and joined, so a choice is worth a look if it is among the
-    /// best or has a stage that no other has.
+    /// Returns choices for a form of the program: its best choice, each time with another choice for one stage. `found` are the
+    /// choices that were kept, best first, and `seen` are the choices of stages that occur.
     pub(super) fn with_other_stages(
         &mut self,
         root: Key,
-        found: Vec<Rc<Choice>>,
+        found: &[Rc<Choice>],
         seen: &mut Set<(Key, u64)>,
-    ) -> (Vec<Rc<Choice>>, Vec<Rc<Choice>>) {
-        let Some(best) = found.first().filter(|c| c.outline.kernels >= MANY).cloned() else {
-            return (found, vec![]);
+    ) -> Vec<Rc<Choice>> {
+        let Some(best) = found.first().filter(|c| c.outline.kernels >= MANY) else {
+            return vec![];
         };
-        let beside = self.scope == Scope::SideBySide;
-        let (mut kept, mut own) = (vec![], vec![]);
-        for (rank, choice) in found.into_iter().enumerate() {
-            let mut stages = vec![];
-            self.stages(&choice, root, &mut vec![], &mut stages);
-            let mut fresh = false;
-            for s in &stages {
-                fresh |= seen.insert((s.key, s.skeleton)) && (s.beside || !beside);
-            }
-            if rank == 0 {
-                own = stages;
-            }
-            if rank < WHOLE || fresh {
-                kept.push(choice);
-            }
+        // The best comes last, and its stages stay.
+        let mut stages = vec![];
+        for choice in found.iter().rev() {
+            stages.clear();
+            self.stages(choice, root, &mut vec![], &mut stages);
+            seen.extend(stages.iter().map(|s| (s.key, s.skeleton)));
         }
-        let each = MOST / own.len().max(1);
+        let each = MOST / stages.len().max(1);
+        let beside = self.scope == Scope::SideBySide;
         let mut out = vec![];
-        for stage in own {
+        for stage in stages {
             let all = self.best(stage.key);
             // The other search has the stages without reductions side by side.
             let wanted = all.iter().filter(|c| !beside || is_beside(c.outline));
             let fresh = wanted.filter(|c| seen.insert((stage.key, c.skeleton)));
-            out.extend(fresh.take(each).map(|c| with(&best, &stage.path, c)));
+            out.extend(fresh.take(each).map(|c| with(best, &stage.path, c)));
         }
-        (kept, out)
+        out
     }
 
     /// Collects the stages of a choice: its largest parts outside kernels that are one kernel at most.
@@ -87,8 +71,7 @@ impl Search<'_> {
             _ => vec![],
         };
         if c.outline.kernels <= 1 || parts.is_empty() {
-            let beside = is_beside(c.outline);
-            out.push(Stage { key, skeleton: c.skeleton, beside, path: path.clone() });
+            out.push(Stage { key, skeleton: c.skeleton, path: path.clone() });
             return;
         }
         for (k, (arg, key)) in c.args.iter().zip(parts).enumerate() {
