@@ -335,7 +335,8 @@ impl Joiner {
     }
 
     /// Returns the sum of the times of a candidate's stages in microseconds, each as often as it runs; `None` if a time is not known.
-    /// For values that were not timed, it takes the least time with others.
+    /// For values that were not timed, it takes the least time with others. It is infinite if a stage has no kernels by itself. Then
+    /// it rarely has some in company.
     pub fn expected_us(&self, c: &Candidate, dims: &SizeEnv) -> Option<f64> {
         let apart = self.apart(c)?;
         let Apart { frame, parts, sources } = &*apart;
@@ -351,8 +352,7 @@ impl Joiner {
             let least = || others.filter_map(|(_, us)| *us).min_by(f64::total_cmp);
             sum += known.or_else(least)? * runs;
         }
-        // A stage without kernels by itself may have some in company.
-        sum.is_finite().then_some(sum)
+        Some(sum)
     }
 
     /// Returns candidates that join stages with known times and were not looked at, best first. `dims` gives the values of the
@@ -859,7 +859,8 @@ mod tests {
         };
         assert_eq!(us(&joiner), [8.0, 12.0]);
         assert_eq!(joiner.expected_us(&candidate(of, 4), &dims()), Some(8.0));
-        assert_eq!(joiner.expected_us(&candidate(of, 8), &dims()), None, "it has no kernels");
+        let never = Some(f64::INFINITY);
+        assert_eq!(joiner.expected_us(&candidate(of, 8), &dims()), never, "it has no kernels");
         // Then other values.
         let alone = joiner.alone(2, &values, &dims()).expect("a round");
         assert_eq!(alone.iter().map(tile).collect::<Vec<_>>(), [16, 32, 16, 32]);
