@@ -306,23 +306,13 @@ fn shares(t: &Term) -> bool {
     found
 }
 
-/// Whether the term has maps over work-groups or over all work-items.
-fn has_kernels(t: &Term) -> bool {
-    let mut found = false;
-    t.visit(&mut |t| {
-        found |= matches!(t.op(), Op::Map(MapKind::Wrg(_) | MapKind::Glb(_)));
-    });
-    found
-}
-
-/// Whether the work-items of a group run the steps of a loop together, or update an array together. The steps of a loop of the host
-/// are kernels.
+/// Whether the work-items of a group run the steps of a loop together, or update an array together.
 fn loops_in_group(t: &Term) -> bool {
     fn updates(t: &Term) -> bool {
         *t.op() == Op::Scatter || t.args().iter().any(updates)
     }
     match t.op() {
-        Op::Fold | Op::While if shares(t) && !has_kernels(t) => true,
+        Op::Fold | Op::While if shares(t) => true,
         Op::Map(MapKind::Wrg(_)) if shares(t) && updates(t) => true,
         _ => t.args().iter().any(loops_in_group),
     }
@@ -354,22 +344,6 @@ mod tests {
         )));
         // Every work-item computes all sums, and they share out only what follows.
         assert!(idle(&format!("mapWrg 0 (mapLcl 0 abs . {rows}) . split 64 . xs")));
-    }
-
-    #[test]
-    fn a_loop_of_the_host_is_not_one_of_a_group() {
-        let xs = Ty::array(&Size::constant(64), &Ty::Scalar(ScalarType::F32));
-        let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
-        let of_group = |text: &str| {
-            let read = read_term(&Source::new("t", text), &Ty::Unit, &context);
-            loops_in_group(&read.expect("a term"))
-        };
-        let steps = |step: &str| {
-            format!("foldSeq ({step} . fst) . fork id (replicate 3 . 0.0 . bang) . xs")
-        };
-        let groups = "mapWrg 0 (mapLcl 0 abs) . split 16";
-        assert!(!of_group(&steps(&format!("join . {groups}"))));
-        assert!(of_group(&steps("mapLcl 0 abs")));
     }
 
     #[test]
