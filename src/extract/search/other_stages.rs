@@ -4,8 +4,8 @@
 //! every stage. The choices of each stage are known, though. Here the best term of a form gets them one at a time, so that each
 //! stage is seen in one term, and [`crate::extract::Joiner`] can join it with the best of the others.
 
-use super::choice::{Choice, is_beside};
-use super::{Key, Scope, Search, Set};
+use super::choice::Choice;
+use super::{Key, Search, Set};
 use crate::calculus::term::{Op, Space};
 use crate::extract::context::{Level, Verdict};
 use std::rc::Rc;
@@ -43,13 +43,10 @@ impl Search<'_> {
             seen.extend(stages.iter().map(|s| (s.key, s.skeleton)));
         }
         let each = MOST / stages.len().max(1);
-        let beside = self.scope == Scope::SideBySide;
         let mut out = vec![];
         for stage in stages {
             let all = self.best(stage.key);
-            // The other search has the stages without reductions side by side.
-            let wanted = all.iter().filter(|c| !beside || is_beside(c.outline));
-            let fresh = wanted.filter(|c| seen.insert((stage.key, c.skeleton)));
+            let fresh = all.iter().filter(|c| seen.insert((stage.key, c.skeleton)));
             out.extend(fresh.take(each).map(|c| with(best, &stage.path, c)));
         }
         out
