@@ -233,8 +233,8 @@ impl Joiner {
         Some((number, paths))
     }
 
-    /// Returns the stages that round `round` times, each as a program of its own; `None` after the last round. `values` gives the
-    /// values of stages.
+    /// Returns the stages that round `round` times, each as a program of its own; `None` after the last round. The first of all places
+    /// come first, then the second ones: of a large program, not all are timed. `values` gives the values of stages.
     pub fn alone(
         &mut self,
         round: usize,
@@ -243,7 +243,7 @@ impl Joiner {
     ) -> Option<Vec<Alone>> {
         let Round { forms, values: range, share, slow } = ROUNDS.get(round)?;
         let wanted = self.shares();
-        let mut found: IndexSet<(Stage, Term)> = IndexSet::new();
+        let mut found: IndexMap<(Stage, Term), usize> = IndexMap::new();
         for (((_, source), place), most) in self.places.iter_mut().zip(wanted) {
             if most < *share {
                 continue;
@@ -254,6 +254,7 @@ impl Joiner {
             let part = |i: &usize| place.get_index(*i).map(|(stage, _)| stage.part.clone());
             let fast = order.iter().take_while(|i| us_of(place, **i) <= most_us);
             let parts: IndexSet<Term> = fast.filter_map(part).collect();
+            let mut rank = 0;
             for part in parts.into_iter().take(*forms) {
                 let known = values.get(&part).map_or(&[][..], Vec::as_slice);
                 let some = known.iter().skip(range.start).take(range.len());
@@ -267,12 +268,14 @@ impl Joiner {
                 for stage in stages {
                     let us = place.entry(stage.clone()).or_insert(None);
                     if us.is_none() {
-                        found.insert((stage, source.clone()));
+                        found.entry((stage, source.clone())).or_insert(rank);
+                        rank += 1;
                     }
                 }
             }
         }
-        let found: Vec<(Stage, Term)> = found.into_iter().collect();
+        found.sort_by(|_, a, _, b| a.cmp(b));
+        let found: Vec<(Stage, Term)> = found.into_keys().collect();
         let alone = on_all_cores(&found, |(stage, source)| {
             let by_itself = Term::of_chain(&[stage.part.chain(), source.chain()].concat());
             let term = written_out(&by_itself.ok()?).ok()?;
@@ -335,7 +338,8 @@ impl Joiner {
     }
 
     /// Returns the sum of the times of a candidate's stages in microseconds, each as often as it runs; `None` if a time is not known.
-    /// For values that were not timed, it takes the least time with others.
+    /// For values that were not timed, it takes the least time with others. It is infinite if a stage has no kernels by itself. Then
+    /// it rarely has some in company.
     pub fn expected_us(&self, c: &Candidate, dims: &SizeEnv) -> Option<f64> {
         let apart = self.apart(c)?;
         let Apart { frame, parts, sources } = &*apart;
@@ -351,8 +355,7 @@ impl Joiner {
             let least = || others.filter_map(|(_, us)| *us).min_by(f64::total_cmp);
             sum += known.or_else(least)? * runs;
         }
-        // A stage without kernels by itself may have some in company.
-        sum.is_finite().then_some(sum)
+        Some(sum)
     }
 
     /// Returns candidates that join stages with known times and were not looked at, best first. `dims` gives the values of the
@@ -859,7 +862,8 @@ mod tests {
         };
         assert_eq!(us(&joiner), [8.0, 12.0]);
         assert_eq!(joiner.expected_us(&candidate(of, 4), &dims()), Some(8.0));
-        assert_eq!(joiner.expected_us(&candidate(of, 8), &dims()), None, "it has no kernels");
+        let never = Some(f64::INFINITY);
+        assert_eq!(joiner.expected_us(&candidate(of, 8), &dims()), never, "it has no kernels");
         // Then other values.
         let alone = joiner.alone(2, &values, &dims()).expect("a round");
         assert_eq!(alone.iter().map(tile).collect::<Vec<_>>(), [16, 32, 16, 32]);

@@ -194,6 +194,8 @@ pub struct Pool<'a> {
     written: usize,
     /// Bytes of kernel text after which no further candidates are drawn.
     most_written: usize,
+    /// The least predicted time of the candidates that were drawn, in microseconds.
+    least_us: f64,
     /// Time spent on generating kernels.
     spent: Duration,
 }
@@ -224,6 +226,7 @@ impl<'a> Pool<'a> {
             made: vec![],
             written: 0,
             most_written: usize::MAX,
+            least_us: f64::INFINITY,
             spent: Duration::ZERO,
         }
     }
@@ -344,7 +347,7 @@ impl<'a> Pool<'a> {
                 if others.is_empty() {
                     break;
                 }
-                drawn.extend(self.take(&others, &go_on));
+                drawn.extend(self.take_up_to(self.most_written, &others, &go_on));
             }
             if !drawn.is_empty() {
                 break;
@@ -429,15 +432,17 @@ impl<'a> Pool<'a> {
     fn join(&mut self, drawn: &mut Vec<(usize, Variant)>, go_on: &dyn Fn() -> bool) {
         let mut before = f64::INFINITY;
         for _ in 0..JOININGS {
-            if best_of(drawn) > WORTHWHILE * before {
+            let best = best_of(drawn).min(self.least_us);
+            if best > WORTHWHILE * before {
                 break;
             }
-            before = best_of(drawn);
+            before = best;
             let begun = Instant::now();
             let more = self.joiner.joined(self.dims);
             self.spent += begun.elapsed();
             drawn.extend(self.take_all(more, go_on));
         }
+        self.least_us = self.least_us.min(best_of(drawn));
     }
 
     /// Adds candidates to the pool, and returns their variants.

@@ -1,7 +1,7 @@
 //! Which choices of its parts an e-node may combine in a context.
 
 use super::choice::can_turn;
-use super::{Choices, Key, Lists, Search, sizes_of};
+use super::{Choices, Key, Known, Lists, Search, sizes_of};
 use crate::calculus::size::{Size, Sym};
 use crate::calculus::term::{MapKind, Op, ReduceKind, Space};
 use crate::calculus::ty::Ty;
@@ -143,22 +143,19 @@ impl Search<'_> {
                 return none(Reason::NoGain);
             }
             Op::Tiled(_) | Op::Blocked(_) | Op::BlockedRows | Op::Sliced => match at.holes(op) {
-                Some(holes) => args.iter().zip(holes).map(|(a, at)| self.best((*a, at))).collect(),
+                Some(holes) => self.all(args.iter().copied().zip(holes).collect())?,
                 None => return None,
             },
             Op::Compose | Op::Fork | Op::Bimap => {
                 let parts = self.parts(node, &args, at);
-                parts.into_iter().map(|part| self.best(part)).collect()
+                self.all(parts)?
             }
             Op::Cond if at.total || at.level() == Level::Host => match at.enter(op, true, true) {
                 Verdict::No => return None,
                 Verdict::Inside(at) => {
                     let branch = at.settled();
-                    [at.intermediate(), branch, branch]
-                        .into_iter()
-                        .zip(&args)
-                        .map(|(at, a)| self.best((*a, at)))
-                        .collect()
+                    let places = [at.intermediate(), branch, branch];
+                    self.all(args.iter().copied().zip(places).collect())?
                 }
             },
             Op::Fold | Op::While | Op::Histogram
@@ -223,18 +220,49 @@ impl Search<'_> {
                     Verdict::No => short,
                 };
                 let inner = inner?;
-                // The steps of a work-item's loop update registers, or make a short array, which becomes the state.
-                let of = |search: &mut Self, a: Id| {
-                    let mut list = search.best((a, inner));
-                    if let Some(state) = state {
-                        Rc::make_mut(&mut list).extend(search.best((a, state)).iter().cloned());
+                match state {
+                    None => self.all(args.iter().map(|a| (*a, inner)).collect())?,
+                    // The steps of a work-item's loop update registers, or make a short array, which becomes the state.
+                    Some(state) => {
+                        let mut of_parts = vec![];
+                        for a in args {
+                            let mut list = self.best((a, inner));
+                            let more = self.best((a, state));
+                            Rc::make_mut(&mut list).extend(more.iter().cloned());
+                            if list.is_empty() {
+                                return None;
+                            }
+                            of_parts.push(list);
+                        }
+                        of_parts
                     }
-                    list
-                };
-                args.iter().map(|a| of(self, *a)).collect()
+                }
             }
         };
-        let any = of_parts.iter().all(|l| !l.is_empty());
-        any.then(|| Lists { of_parts, short: short.is_some(), short_state: state.is_some() })
+        Some(Lists { of_parts, short: short.is_some(), short_state: state.is_some() })
+    }
+
+    /// Returns the choices for all of these keys; `None` if one has none. Then those behind it are not computed: an e-node of
+    /// which a part has no choices has none, whatever the choices for its other parts are.
+    fn all(&mut self, keys: Vec<Key>) -> Option<Vec<Choices>> {
+        if let Some(empty) = keys.iter().find(|key| self.has_none(key)) {
+            self.best(*empty);
+            return None;
+        }
+        let mut all = Vec::with_capacity(keys.len());
+        for key in keys {
+            let choices = self.best(key);
+            if choices.is_empty() {
+                return None;
+            }
+            all.push(choices);
+        }
+        Some(all)
+    }
+
+    /// Whether a key is known to have no choices.
+    fn has_none(&self, key: &Key) -> bool {
+        let none = |known: &Known| known.computed && known.choices.is_empty();
+        !self.views.contains_key(&key.0) && self.known.get(key).is_some_and(none)
     }
 }

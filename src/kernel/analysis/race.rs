@@ -478,7 +478,7 @@ impl Phase {
     }
 
     /// Adds the accesses that follow.
-    pub fn extend(&mut self, next: BTreeSet<Access>) {
+    pub fn extend(&mut self, next: impl IntoIterator<Item = Access>) {
         self.seen.extend(next.into_iter().map(|a| (a, false)));
     }
 

@@ -518,14 +518,18 @@ impl Program {
 
 pub use crate::device::ARRAY_ALIGNMENT;
 
-impl Kernel {
-    /// Bytes of local memory of one work-group, in which each array begins at a multiple of [`ARRAY_ALIGNMENT`].
+impl MemArray {
+    /// Bytes that it takes of the local memory of a work-group, in which each array begins at a multiple of [`ARRAY_ALIGNMENT`].
     pub fn local_bytes(&self) -> usize {
-        let aligned = |bytes: usize| bytes.checked_next_multiple_of(ARRAY_ALIGNMENT);
-        self.locals
-            .iter()
-            .map(|a| aligned(a.len.saturating_mul(a.scalar.bytes())).unwrap_or(usize::MAX))
-            .fold(0, usize::saturating_add)
+        let bytes = self.len.saturating_mul(self.scalar.bytes());
+        bytes.checked_next_multiple_of(ARRAY_ALIGNMENT).unwrap_or(usize::MAX)
+    }
+}
+
+impl Kernel {
+    /// Bytes of local memory of one work-group.
+    pub fn local_bytes(&self) -> usize {
+        self.locals.iter().map(MemArray::local_bytes).fold(0, usize::saturating_add)
     }
 
     /// Whether `mapGlb` spreads single work-items. Work-groups then have no meaning, and not all

@@ -12,6 +12,7 @@ use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Scope, Stmt};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// Inserts the barriers of a kernel. Where data pass only within warps, a sub-group barrier is
 /// enough; `sub_groups` says that the device has sub-groups that consist of whole warps. The
@@ -28,8 +29,9 @@ pub fn insert(k: &mut Kernel, sub_groups: bool) {
         return;
     }
     let same = group_numbers(&k.body);
-    let alone = RefCell::default();
-    let cx = Cx { same, stored: &stored, crossing: &crossing, alone: &alone, sub_groups };
+    let (alone, known) = Default::default();
+    let cx =
+        Cx { same, stored: &stored, crossing: &crossing, alone: &alone, known: &known, sub_groups };
     k.body = cx.block(&k.body, &mut Phase::default());
 }
 
@@ -76,6 +78,8 @@ struct Cx<'a> {
     crossing: &'a BTreeSet<Mem>,
     /// The loops that were looked at alone, by their place in memory. Each loop around one looks at it several times.
     alone: &'a RefCell<FxHashMap<*const Stmt, Alone>>,
+    /// The accesses of statements to all memories, by their place in memory. They are asked for as often.
+    known: &'a RefCell<FxHashMap<*const Stmt, Rc<BTreeSet<Access>>>>,
     sub_groups: bool,
 }
 
@@ -141,13 +145,25 @@ impl Cx<'_> {
         })
     }
 
+    /// Returns the accesses of a statement of the kernel.
+    fn accesses(&self, s: &Stmt) -> Rc<BTreeSet<Access>> {
+        let known = self.known.borrow().get(&std::ptr::from_ref(s)).cloned();
+        known.unwrap_or_else(|| {
+            let found = Rc::new(accesses(s, self.stored));
+            self.known.borrow_mut().insert(s, found.clone());
+            found
+        })
+    }
+
     fn stmt(&self, s: &Stmt, since: &mut Phase, out: &mut Block) {
         // A loop is looked at several times, so loops without need of barriers are told apart first.
-        if matches!(s, Stmt::Loop { .. } | Stmt::While(..)) && accesses(s, self.crossing).is_empty()
-        {
-            since.extend(accesses(s, self.stored));
-            out.push(s.clone());
-            return;
+        if matches!(s, Stmt::Loop { .. } | Stmt::While(..)) {
+            let all = self.accesses(s);
+            if all.iter().all(|access| !self.crossing.contains(&access.mem)) {
+                since.extend(all.iter().cloned());
+                out.push(s.clone());
+                return;
+            }
         }
         match s {
             Stmt::Loop {
@@ -230,7 +246,8 @@ impl Cx<'_> {
                 out.push(Stmt::If(g.clone(), closed(a, since), closed(b, since)));
             }
             Stmt::Branch(c, a, b) => {
-                self.section(&Stmt::Branch(c.clone(), vec![], vec![]), since, out, false);
+                let condition = Stmt::Branch(c.clone(), vec![], vec![]);
+                self.section(&accesses(&condition, self.stored), since, out);
                 let mut other = since.clone();
                 let (a, b) = (self.block(a, since), self.block(b, &mut other));
                 since.union(&other);
@@ -248,14 +265,15 @@ impl Cx<'_> {
             | Stmt::Atomic(..)
             | Stmt::Once(_)
             | Stmt::Barrier { .. } => {
-                self.section(s, since, out, true);
+                self.section(&self.accesses(s), since, out);
+                out.push(s.clone());
             }
         }
     }
 
-    fn section(&self, s: &Stmt, since: &mut Phase, out: &mut Block, keep: bool) {
-        let next = accesses(s, self.stored);
-        let (meet, met) = since.meets(&next, &|a, b| self.meets(a, b));
+    /// Adds a barrier before code with these accesses, if it needs one.
+    fn section(&self, next: &BTreeSet<Access>, since: &mut Phase, out: &mut Block) {
+        let (meet, met) = since.meets(next, &|a, b| self.meets(a, b));
         match meet {
             Meet::Never => {}
             Meet::Warp if self.sub_groups => {
@@ -267,9 +285,6 @@ impl Cx<'_> {
                 since.group_meets();
             }
         }
-        since.extend(next);
-        if keep {
-            out.push(s.clone());
-        }
+        since.extend(next.iter().cloned());
     }
 }

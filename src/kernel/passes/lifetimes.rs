@@ -5,7 +5,7 @@
 //! does not hold if the iterations differ, that is, if a guard or an inner loop around an access depends on the counter; then, and for
 //! any other array in a loop, the whole loop is one section.
 
-use crate::kernel::ir::{Block, Expr, LoopKind, Mem, Stmt};
+use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, MemArray, Stmt};
 use std::collections::BTreeMap;
 
 /// The first and the last section of each array.
@@ -17,6 +17,21 @@ pub fn of_arrays(body: &Block) -> Lifetimes {
     let all = touches(body.iter());
     sections(body, &mut 0, &mut life, &all);
     life
+}
+
+/// Returns the least bytes of local memory that a kernel needs, whatever arrays share memory: those of the arrays that one section
+/// needs.
+pub fn least_bytes(k: &Kernel) -> usize {
+    let life = of_arrays(&k.body);
+    let at = |section: usize| {
+        let needed = life.iter().filter(|(_, (first, last))| (*first..=*last).contains(&section));
+        needed
+            .filter_map(|(a, _)| k.locals.get(*a))
+            .map(MemArray::local_bytes)
+            .fold(0, usize::saturating_add)
+    };
+    // The most are needed where one of them is needed first.
+    life.values().map(|(first, _)| at(*first)).max().unwrap_or(0)
 }
 
 fn sections(b: &Block, next: &mut usize, life: &mut Lifetimes, all: &BTreeMap<usize, usize>) {
@@ -152,4 +167,28 @@ pub fn touched(s: &Stmt, f: &mut dyn FnMut(&Mem)) {
             });
         });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::ir::index::Index;
+    use crate::kernel::ir::testing::kernel;
+    use crate::kernel::ir::{ARRAY_ALIGNMENT, ElemTy};
+    use crate::lang::types::ScalarType::I32;
+
+    #[test]
+    fn arrays_of_one_section_need_memory_of_their_own() {
+        let at = Index::from(0);
+        let load = |a: usize| Expr::Load(Mem::Local(a), ElemTy::scalar(I32), at.clone());
+        let pass = |from: usize, to: usize| Stmt::Store(Mem::Local(to), at.clone(), load(from));
+        let mut k = kernel(vec![pass(0, 1), pass(1, 2), pass(2, 0)]);
+        let array = |len| MemArray { name: "a".into(), scalar: I32, len, ahead: 0, pieces: 0 };
+        k.locals = [1, 2, 3].map(|n| array(n * ARRAY_ALIGNMENT)).to_vec();
+        assert_eq!(k.local_bytes(), 4 * 6 * ARRAY_ALIGNMENT);
+        // The first array is needed to the end.
+        assert_eq!(least_bytes(&k), k.local_bytes());
+        k.body.pop();
+        assert_eq!(least_bytes(&k), 4 * 5 * ARRAY_ALIGNMENT);
+    }
 }

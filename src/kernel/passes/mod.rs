@@ -30,6 +30,7 @@ mod overlap;
 mod own_rows;
 mod passed_on;
 mod proved_checks;
+mod roots;
 mod rounds_ahead;
 mod row_blocks;
 mod shortened;
@@ -87,6 +88,11 @@ pub fn complete(k: &mut Kernel, device: &DeviceLimits, relaxed: bool, fresh: &mu
     let sub_groups = whole && k.warp > 0 && size.is_multiple_of(k.warp);
     array_copies::share(k);
     first_steps::before_loops(k);
+    let most = device.local_mem_bytes;
+    if k.local_bytes() > most && lifetimes::least_bytes(k) > most {
+        // The verifier rejects it.
+        return;
+    }
     memory_reuse::locals(k, sub_groups);
     barrier::insert(k, sub_groups);
     copy_propagation::registers(k);
@@ -103,6 +109,7 @@ pub fn end(program: &mut Program) {
 fn improve(k: &mut Kernel, device: &DeviceLimits, relaxed: bool, fresh: &mut Fresh) {
     if relaxed {
         fma::sums(k);
+        roots::reciprocal(k);
     }
     licm::invariants(k, fresh);
     overlap::unroll(k, fresh);

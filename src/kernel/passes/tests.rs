@@ -400,6 +400,36 @@ fn products_are_added_to_what_is_there() {
 }
 
 #[test]
+fn quotients_by_roots_become_products() {
+    use crate::lang::types::ScalarType::{F16, F32};
+    let changed = |e: Expr| {
+        let mut k = kernel(vec![Stmt::Store(OUT, at(1), e)]);
+        super::roots::reciprocal(&mut k);
+        let [Stmt::Store(_, _, e)] = &k.body[..] else { panic!("a store") };
+        e.clone()
+    };
+    for (scalar, width) in [(F32, 1), (F32, 4), (F16, 1)] {
+        let t = ElemTy { scalar, width };
+        let value = |id| Expr::Reg(Reg { ty: t, ..reg(id) });
+        let root = Expr::Op(ScalarOp::Sqrt, t, vec![value(1)]);
+        let by_root = |e: Expr| Expr::Op(ScalarOp::Div, t, vec![e, root.clone()]);
+        let reciprocal = Expr::Op(ScalarOp::Rsqrt, t, vec![value(1)]);
+        let one = Expr::Lit(Lit::float(scalar, 1.0)).widen(width);
+        let (inverse, quotient) = (by_root(one), by_root(value(2)));
+        if scalar == F16 {
+            // Operations on `f16` are rounded by themselves.
+            assert_eq!(changed(quotient.clone()), quotient);
+            continue;
+        }
+        assert_eq!(changed(inverse), reciprocal);
+        let product = |e| Expr::Op(ScalarOp::Mul, t, vec![e, reciprocal.clone()]);
+        assert_eq!(changed(quotient.clone()), product(value(2)));
+        // Also inside other expressions.
+        assert_eq!(changed(add(quotient, int(1))), add(product(value(2)), int(1)));
+    }
+}
+
+#[test]
 fn masked_updates_share_their_condition() {
     let less = |a: i64, b: i64| Expr::Op(ScalarOp::Lt, TRUTH, vec![int(a), int(b)]);
     let masked =
