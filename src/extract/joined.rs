@@ -864,9 +864,9 @@ mod tests {
         assert_eq!(joiner.expected_us(&candidate(of, 4), &dims()), Some(8.0));
         let never = Some(f64::INFINITY);
         assert_eq!(joiner.expected_us(&candidate(of, 8), &dims()), never, "it has no kernels");
-        // Then other values.
+        // Then other values, the first of both places before the second ones.
         let alone = joiner.alone(2, &values, &dims()).expect("a round");
-        assert_eq!(alone.iter().map(tile).collect::<Vec<_>>(), [16, 32, 16, 32]);
+        assert_eq!(alone.iter().map(tile).collect::<Vec<_>>(), [16, 16, 32, 32]);
         time(&mut joiner, &alone);
         assert_eq!(us(&joiner).len(), 12);
         joiner.forget_times();
