@@ -72,7 +72,7 @@ pub(super) fn written_out(
         let (lo, hi) = (Index::from(0), Index::from(rounds));
         out.push(Stmt::Loop { kind: LoopKind::Seq, var: counter, lo, hi, body: all });
     } else {
-        out.append(&mut all);
+        append(out, all, fresh);
     }
     let done = first + rounds * steps;
     (done < end).then(|| {
@@ -134,6 +134,15 @@ fn loads(e: &Expr, found: &mut FxHashSet<Expr>) {
     });
 }
 
+/// Adds code that stood in a loop to a block. Loops for the interior and the border of an array declare the same registers: if the
+/// block has them already, the code gets others.
+pub(super) fn append(out: &mut Block, code: Block, fresh: &mut Fresh) {
+    let declared = |s: &Stmt| if let Stmt::Decl(r, _) = s { Some(r.id) } else { None };
+    let before: FxHashSet<u32> = out.iter().filter_map(declared).collect();
+    let again = code.iter().filter_map(declared).any(|r| before.contains(&r));
+    out.extend(if again { renamed(code, fresh) } else { code });
+}
+
 /// Gives the registers that a block and those inside it declare other names.
 pub(super) fn renamed(mut b: Block, fresh: &mut Fresh) -> Block {
     fn each(b: &mut Block, f: &mut dyn FnMut(&mut Stmt)) {
@@ -162,6 +171,7 @@ pub(super) fn renamed(mut b: Block, fresh: &mut Fresh) -> Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calculus::scalar::Lit;
     use crate::kernel::ir::Mem;
     use crate::kernel::ir::testing::{FLOAT, reg};
     use crate::lang::typed::ScalarOp;
@@ -216,6 +226,21 @@ mod tests {
         // Steps that load different elements stay.
         assert_eq!(shape(sums(64, 64)), [(64, 4)]);
         assert_eq!(shape(sums(1, 1)), [(1, 4)]);
+    }
+
+    #[test]
+    fn loops_that_end_up_in_one_block_declare_registers_of_their_own() {
+        let Stmt::Loop { kind, var, lo, hi, body } = sums(5, 1) else { unreachable!() };
+        let zero = Expr::Lit(Lit::float(FLOAT.scalar, 0.0));
+        let start = Stmt::Decl(reg(9), Some(zero));
+        let body = [vec![start], body].concat();
+        let one = Stmt::Loop { kind, var, lo, hi, body };
+        let mut b = vec![one.clone(), one];
+        block(&mut b, &mut Fresh { next: 100, first: 0, reserved: BTreeSet::new() });
+        let declared = |s: &Stmt| if let Stmt::Decl(r, _) = s { Some(r.id) } else { None };
+        let all: Vec<u32> = b.iter().filter_map(declared).collect();
+        let distinct: FxHashSet<u32> = all.iter().copied().collect();
+        assert_eq!((all.len(), distinct.len()), (10, 10));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! Many work-items hide each other's waits for memory. If a kernel has few, a round has more steps, and a work-item makes the loads
 //! of later rounds before it computes the steps of this one (`rounds_ahead.rs`).
 
-use super::overlap::{STATEMENTS, renamed, written_out};
+use super::overlap::{STATEMENTS, append, renamed, written_out};
 use super::rounds_ahead::Ahead;
 use crate::kernel::ir::index::{Atom, Index, Var};
 use crate::kernel::ir::walk::{Effects, Fresh, parts, rebuild, rebuilt};
@@ -212,7 +212,7 @@ impl Rounds {
             }
             _ => loads_first(&mut round, &ahead),
         }
-        out.append(&mut round);
+        append(out, round, fresh);
         out.extend(rest);
     }
 }
