@@ -338,8 +338,8 @@ impl Joiner {
     }
 
     /// Returns the sum of the times of a candidate's stages in microseconds, each as often as it runs; `None` if a time is not known.
-    /// For values that were not timed, it takes the least time with others. It is infinite if a stage has no kernels by itself. Then
-    /// it rarely has some in company.
+    /// For values that were not timed, it takes the least time with others. It is infinite if a stage has no kernels by itself, since
+    /// such a stage rarely has some in company.
     pub fn expected_us(&self, c: &Candidate, dims: &SizeEnv) -> Option<f64> {
         let apart = self.apart(c)?;
         let Apart { frame, parts, sources } = &*apart;

@@ -258,11 +258,15 @@ impl Facts {
             // Subtract the multiple of the fact that cancels one of the atoms.
             for (a, c) in f.terms() {
                 let k = x.terms.get(a).unwrap_or(0);
-                let (of_x, of_f) = match () {
-                    () if k == 0 || k.signum() != c.signum() => continue,
-                    () if k % c == 0 => (1, (k / c).saturating_neg()),
-                    () if c % k == 0 => (c / k, -1),
-                    () => continue,
+                if k == 0 || k.signum() != c.signum() {
+                    continue;
+                }
+                let (of_x, of_f) = if k % c == 0 {
+                    (1, (k / c).saturating_neg())
+                } else if c % k == 0 {
+                    (c / k, -1)
+                } else {
+                    continue;
                 };
                 let least = match of_x {
                     1 => x.least_of_sum(f, of_f),

@@ -146,6 +146,14 @@ pub fn rebuild(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Expr) {
     }
 }
 
+/// Replaces the expressions of a block and of all blocks inside it, as [`rebuild`] does.
+pub fn rebuild_all(b: &mut [Stmt], f: &mut dyn FnMut(&Expr) -> Expr) {
+    for s in b {
+        rebuild(s, f);
+        s.blocks_mut().into_iter().for_each(|b| rebuild_all(b, f));
+    }
+}
+
 /// Returns the expression with loop variable `id` replaced.
 pub fn with_var_in(e: &Expr, id: u32, by: &Index) -> Expr {
     let at = |i: &Index| i.substitute(&|v| (v.id == id).then(|| by.clone()));

@@ -5,8 +5,8 @@
 
 use super::view::View;
 use crate::calculus::scalar::Lit;
-use crate::kernel::ir::walk::{rebuild, rebuilt};
-use crate::kernel::ir::{Block, Check, ElemTy, Expr, Stmt};
+use crate::kernel::ir::walk::{rebuild_all, rebuilt};
+use crate::kernel::ir::{Block, Check, ElemTy, Expr};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 
@@ -30,13 +30,8 @@ fn in_view(v: &View) -> bool {
 
 /// Restricts the checks of the code and of the value to the lanes where `c` holds.
 pub fn only_where(c: &Expr, b: &mut Block, v: &mut View) {
-    b.iter_mut().for_each(|s| stmt(c, s));
+    rebuild_all(b, &mut |e| expr(c, e));
     view(c, v);
-}
-
-fn stmt(c: &Expr, s: &mut Stmt) {
-    rebuild(s, &mut |e| expr(c, e));
-    s.blocks_mut().into_iter().flatten().for_each(|s| stmt(c, s));
 }
 
 fn view(c: &Expr, v: &mut View) {

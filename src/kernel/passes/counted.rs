@@ -7,7 +7,7 @@
 
 use super::forward_copies::{buffers, names};
 use crate::kernel::ir::index::{Index, Var};
-use crate::kernel::ir::walk::{Fresh, rebuild, rebuilt};
+use crate::kernel::ir::walk::{Fresh, rebuild_all, rebuilt};
 use crate::kernel::ir::{BufferRole, Control, Expr, Kernel, Mem, Program, Stmt, Times};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
@@ -288,10 +288,7 @@ fn replace(block: &mut [Stmt], counter: usize, by: &Expr) {
             _ => rebuilt(e, &mut |e, _| value(e, counter, by)),
         }
     }
-    for s in block {
-        rebuild(s, &mut |e| value(e, counter, by));
-        s.blocks_mut().into_iter().for_each(|b| replace(b, counter, by));
-    }
+    rebuild_all(block, &mut |e| value(e, counter, by));
 }
 
 #[cfg(test)]

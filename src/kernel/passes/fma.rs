@@ -4,20 +4,13 @@
 //! left without an addition, in `c + x * x + y * y` none is. The pass runs only if floating-point
 //! operations may be reassociated.
 
-use crate::kernel::ir::walk::{rebuild, rebuilt};
-use crate::kernel::ir::{Block, ElemTy, Expr, Kernel};
+use crate::kernel::ir::walk::{rebuild_all, rebuilt};
+use crate::kernel::ir::{ElemTy, Expr, Kernel};
 use crate::lang::typed::ScalarOp;
 
 /// Reorders the sums of a kernel.
 pub fn sums(k: &mut Kernel) {
-    block(&mut k.body);
-}
-
-fn block(b: &mut Block) {
-    for s in b {
-        rebuild(s, &mut expr);
-        s.blocks_mut().into_iter().for_each(block);
-    }
+    rebuild_all(&mut k.body, &mut expr);
 }
 
 fn expr(e: &Expr) -> Expr {

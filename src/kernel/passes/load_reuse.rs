@@ -5,7 +5,7 @@
 //! and if every part of its index is known outside the stages.
 
 use crate::kernel::ir::index::Index;
-use crate::kernel::ir::walk::{Effects, Fresh, parts, rebuild, rebuilt};
+use crate::kernel::ir::walk::{Effects, Fresh, parts, rebuild_all, rebuilt};
 use crate::kernel::ir::{Block, Expr, Kernel, LoopKind, Mem, Reg, Stmt};
 use indexmap::IndexMap;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -143,10 +143,7 @@ fn replace(s: &mut Stmt, f: &mut dyn FnMut(&Expr) -> Option<Expr>) {
             None => rebuilt(e, &mut |e, _| expr(e, f)),
         }
     }
-    rebuild(s, &mut |e| expr(e, f));
-    for b in s.blocks_mut() {
-        b.iter_mut().for_each(|s| replace(s, f));
-    }
+    rebuild_all(std::slice::from_mut(s), &mut |e| expr(e, f));
 }
 
 #[cfg(test)]

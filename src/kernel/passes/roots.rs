@@ -4,21 +4,14 @@
 //! that it has no inverse, so the product is off by a few roundings only. The pass runs only if floating-point operations may be
 //! replaced by others that are equal up to rounding.
 
-use crate::kernel::ir::walk::{rebuild, rebuilt};
-use crate::kernel::ir::{Block, Expr, Kernel};
+use crate::kernel::ir::walk::{rebuild_all, rebuilt};
+use crate::kernel::ir::{Expr, Kernel};
 use crate::lang::typed::ScalarOp;
 use crate::lang::types::ScalarType;
 
 /// Replaces the quotients of a kernel.
 pub fn reciprocal(k: &mut Kernel) {
-    block(&mut k.body);
-}
-
-fn block(b: &mut Block) {
-    for s in b {
-        rebuild(s, &mut expr);
-        s.blocks_mut().into_iter().for_each(block);
-    }
+    rebuild_all(&mut k.body, &mut expr);
 }
 
 fn expr(e: &Expr) -> Expr {
