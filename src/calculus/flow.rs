@@ -40,7 +40,7 @@ impl Flow {
     }
 
     /// Adds the operator with these written sizes.
-    fn op(self, op: Op, written: &[Size]) -> Built<Flow> {
+    pub fn op(self, op: Op, written: &[Size]) -> Built<Flow> {
         let f = Term::on(op, written, self.ty(), vec![])?;
         self.then(&f)
     }
@@ -163,6 +163,15 @@ impl Flow {
     pub fn pad_last(self, r: &Size) -> Built<Flow> {
         let same = self.array()?.0 == *r;
         if same { Ok(self) } else { self.op(Op::PadLast, std::slice::from_ref(r)) }
+    }
+
+    /// Adds `padTo r z` for elements of this value, unless the length is `r` already.
+    pub fn pad_to(self, r: &Size, z: Term) -> Built<Flow> {
+        if self.array()?.0 == *r {
+            return Ok(self);
+        }
+        let f = Term::on(Op::PadTo, std::slice::from_ref(r), self.ty(), vec![z])?;
+        self.then(&f)
     }
 
     /// Adds `take n`, unless the length is `n` already.

@@ -8,11 +8,13 @@
 
 use super::flow::Flow;
 use super::op::products::Products;
+use super::scalar::Lit;
 use super::size::Size;
 use super::term::{Op, Term, TypeError};
 use super::text::{Context, read_term};
 use super::ty::Ty;
 use crate::diag::Source;
+use crate::lang::types::ScalarType;
 
 type Built<T> = Result<T, TypeError>;
 
@@ -55,12 +57,13 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
             flow.pad_last(r)?.as_vector(w)?.then(h)?.as_scalar(w)?.take(n)?
         }
         (Op::Tiled(with), [n, m, t, u, r, q], [pa, pb, h]) => {
+            let whole = |x: Flow, n: &Size| match sums_products(h) {
+                true => pad_zeros(x, n),
+                false => x.pad_last(n),
+            };
             let pairs = |x: Flow| {
-                x.both(
-                    |a| a.pad_last(r)?.split(t)?.then(pa),
-                    |b| b.pad_last(q)?.split(u)?.then(pb),
-                )?
-                .cross()
+                x.both(|a| whole(a, r)?.split(t)?.then(pa), |b| whole(b, q)?.split(u)?.then(pb))?
+                    .cross()
             };
             let tiles = |x: Flow| {
                 x.pad_last(r)?
@@ -91,10 +94,13 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
             .take(m)?,
         (Op::Blocked(with), [n, m, _, t, r], [sa, sb, u, z, f]) => {
             let zero = Flow::from(&Ty::Unit).then(z)?.replicate(m)?.replicate(n)?.term();
+            // Instructions on matrices read no flags. What they take past the end is zero, so that it may be added.
+            let whole = |x: Flow| match sums_products(u) && is_copy(sa) && is_copy(sb) {
+                true => x.fork(|x| all_true(x, r), |x| pad_zeros(x, r))?.zip(),
+                false => x.mask(r),
+            };
             let reduced = |x: Flow| {
-                x.both(Flow::transpose, Flow::transpose)?
-                    .zip()?
-                    .mask(r)?
+                whole(x.both(Flow::transpose, Flow::transpose)?.zip()?)?
                     .split(t)?
                     .map(|block| block.unzip()?.second(Flow::unzip))?
                     .reduce_seq(
@@ -168,6 +174,58 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
         _ => return Ok(None),
     };
     Ok(Some(out.term()))
+}
+
+/// Whether a term sums products by instructions on matrices.
+fn sums_products(t: &Term) -> bool {
+    let mut found = false;
+    t.visit(&mut |t| found |= *t.op() == Op::SumProducts);
+    found
+}
+
+/// Whether this is the identity, perhaps with a copy.
+fn is_copy(t: &Term) -> bool {
+    match t.op() {
+        Op::Id => true,
+        Op::ToMem(_) => t.args().iter().all(is_copy),
+        _ => false,
+    }
+}
+
+/// Pads an array with zeros, or with copies of its last element if elements have other types than numbers.
+fn pad_zeros(x: Flow, n: &Size) -> Built<Flow> {
+    let Ty::Array(_, element) = x.ty() else { return x.pad_last(n) };
+    match zeros(element)? {
+        Some(z) => x.pad_to(n, z),
+        None => x.pad_last(n),
+    }
+}
+
+/// Returns zero of a type of numbers; `None` for other types.
+fn zeros(t: &Ty) -> Built<Option<Term>> {
+    Ok(match t {
+        Ty::Scalar(s) if s.is_float() || s.is_integer() => {
+            let zero = if s.is_float() { Lit::float(*s, 0.0) } else { Lit::int(*s, 0) };
+            Some(Term::on(Op::Lit(zero), &[], &Ty::Unit, vec![])?)
+        }
+        Ty::Array(n, t) => match zeros(t)? {
+            Some(z) => Some(Flow::from(&Ty::Unit).then(&z)?.replicate(n)?.term()),
+            None => None,
+        },
+        Ty::Pair(a, b) => match (zeros(a)?, zeros(b)?) {
+            (Some(a), Some(b)) => {
+                Some(Flow::from(&Ty::Unit).fork(|x| x.then(&a), |x| x.then(&b))?.term())
+            }
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// `n` flags that hold, whatever the argument.
+fn all_true(x: Flow, n: &Size) -> Built<Flow> {
+    let yes = Lit::int(ScalarType::Bool, 1);
+    x.op(Op::Bang, &[])?.op(Op::Lit(yes), &[])?.replicate(n)
 }
 
 /// Returns what [`Op::SumProducts`] computes, from its argument type.

@@ -203,8 +203,13 @@ impl Tiles {
     /// # Errors
     /// When the tiles do not fit the device.
     pub(super) fn score(&self, env: &SizeEnv, target: &Target) -> Result<f64, Reason> {
-        // Instructions on matrices read no flags, so each block is whole.
-        if self.fragments.is_some() && self.depth.as_ref().is_some_and(|d| padding(d, env) > 1.0) {
+        // Instructions on matrices read no flags. A copy of a block has zeros where it has no elements; a block that is read where it
+        // lies must be whole.
+        let deeper = match (self.fragments, &self.depth) {
+            (Some(_), Some(depth)) => padding(depth, env),
+            _ => 1.0,
+        };
+        if deeper > 1.0 && self.staged < 2 {
             return Err(Reason::UnevenShares);
         }
         let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
@@ -311,7 +316,7 @@ impl Tiles {
             let words = if self.on_read { WORDS } else { 0.0 };
             let time = 1.0 + near_read * reads + far_read * global + (barriers + words) / depth;
             let padding: f64 = self.outer.iter().map(|dimension| padding(dimension, env)).product();
-            Ok(time * padding / full.min(1.0) / hidden)
+            Ok(time * padding * deeper / full.min(1.0) / hidden)
         } else {
             let w = self.vector.as_ref().map_or(1.0, value);
             let registers = r * (c / w).ceil();

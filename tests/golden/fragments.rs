@@ -374,6 +374,25 @@ fn warps_compute_products() {
     }
 }
 
+/// What a copy of a block has past the end of the rows is zero.
+#[test]
+fn blocks_may_end_behind_the_rows() {
+    for of in [Products::F32, Products::F16, Products::BF16, Products::I8] {
+        for (sizes, block) in
+            [([64, 64, 72], 32), ([40, 24, 100], 32), ([33, 31, 37], 32), ([32, 32, 5], 64)]
+        {
+            check(of, sizes, &Shape::of(block));
+        }
+    }
+    let device = DeviceLimits { copies_ahead: true, access_bytes: 16, ..DeviceLimits::default() };
+    for (of, sizes) in [(Products::F32, [60, 52, 100]), (Products::F16, [60, 56, 104])] {
+        let made = product_for(device.clone(), of, sizes, &Shape::of(32), "toLocalAhead");
+        check_made(&made, of, sizes);
+        let source = &made.plan.source;
+        assert!(source.contains("copy_ahead_16("), "{source}");
+    }
+}
+
 /// Elements of fewer bytes are staged in words. Of rows of an odd length, no words lie in memory.
 #[test]
 fn warps_compute_products_of_narrow_elements() {
@@ -496,15 +515,17 @@ fn refused_of(t: ScalarType, term: &str, k: u64) -> String {
 /// Work-items of a warp that do not share rows and columns as the instructions need, and sums that end within a block.
 #[test]
 fn other_parts_are_refused() {
-    let term = |shares: &str, k: u64| {
+    let term = |shares: &str, copy: &str, k: u64| {
         format!(
-            "tiled 64 64 64 64 id id (mapWrg 1 (mapWrg 0 (blocked 16 {k} (toLocal id) (toLocal id) \
+            "tiled 64 64 64 64 id id (mapWrg 1 (mapWrg 0 (blocked 16 {k} (toLocal {copy}) (toLocal {copy}) \
              ({shares} (toPrivate (mapLcl 0 sumProducts))) 0.0 id))) . fork A (transpose . B)"
         )
     };
-    let of = |shares: &str, k: u64| refused(&term(shares, k.next_multiple_of(16)), k);
+    let of = |shares: &str, k: u64| refused(&term(shares, "id", k.next_multiple_of(16)), k);
     assert!(of("spreadWarps 4 4 2 2", 64).contains("no fragments"));
     assert!(of("spread 4 4 2 2", 64).contains("no fragments"));
-    assert!(of("spreadFragments 4 4 2 2", 40).contains("the end of a reduction"));
+    // What is computed of zeros need not be zero.
+    let computed = term("spreadFragments 4 4 2 2", "(mapSeq (mapSeq abs))", 48);
+    assert!(refused(&computed, 40).contains("the end of a reduction"));
     assert!(of("spreadFragments 1 4 1 2", 64).contains("no whole number of fragments"));
 }

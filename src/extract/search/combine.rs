@@ -48,7 +48,7 @@ impl Search<'_> {
         let in_registers = *op == Op::Map(MapKind::Unroll) && at.registers;
         let staged =
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
-        // No block of matrix instructions divides this length.
+        // No block of matrix instructions divides this length: copies of blocks have zeros at the end.
         let uneven = matches!(op, Op::Blocked(_))
             && sizes.get(4).is_some_and(|n| {
                 tiles::whole(n).eval(self.sizes.dims).is_ok_and(|n| n % WORDS != 0)
@@ -107,7 +107,9 @@ impl Search<'_> {
             {
                 return None;
             }
-            if uneven && chosen.iter().any(|c| c.outline.features & FRAGMENTS != 0) {
+            let plain = |n: usize| chosen.iter().take(n).filter(|c| c.skeleton == 0).count();
+            if uneven && plain(2) > 0 && chosen.iter().any(|c| c.outline.features & FRAGMENTS != 0)
+            {
                 found.dropped.add(Reason::NoValues);
                 return None;
             }
@@ -124,8 +126,7 @@ impl Search<'_> {
                     Op::BlockedRows => 1,
                     _ => 0,
                 };
-                let plain = chosen.iter().take(sources).filter(|c| c.skeleton == 0).count();
-                let again = 1.0 + 0.5 * plain as f64;
+                let again = 1.0 + 0.5 * plain(sources) as f64;
                 cost *= again;
             }
             if *op == Op::Compose && chosen[0].skeleton != 0 && chosen[1].skeleton != 0 {

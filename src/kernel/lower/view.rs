@@ -342,10 +342,13 @@ pub fn guarded(g: &Guard, a: View, b: View) -> Step<View> {
     Ok(match (a, b) {
         (View::Unit, View::Unit) => View::Unit,
         (View::Elem(a), View::Elem(b)) => {
-            if a == b {
-                View::Elem(a)
-            } else {
-                View::Elem(Expr::Guarded(g.clone(), Arc::new(a), Arc::new(b)))
+            match a {
+                a if a == b => View::Elem(a),
+                // Two conditions with the same value otherwise are one.
+                Expr::Guarded(h, a, other) if *other == b => {
+                    View::Elem(Expr::Guarded(g.and(&h), a, other))
+                }
+                a => View::Elem(Expr::Guarded(g.clone(), Arc::new(a), Arc::new(b))),
             }
         }
         (View::Pair(a1, a2), View::Pair(b1, b2)) => View::pair(
