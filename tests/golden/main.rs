@@ -21,5 +21,6 @@ mod patterns;
 mod races;
 mod row_blocks;
 mod side_by_side;
+mod spills;
 mod together;
 mod updates;

@@ -36,6 +36,7 @@ mod row_blocks;
 mod shortened;
 mod side_by_side;
 mod sides;
+mod spills;
 mod state_copies;
 mod stored_twice;
 pub mod together;
@@ -77,6 +78,7 @@ pub fn begin(program: &mut Program, device: &DeviceLimits, host: &mut Fresh) {
         layout::of_temporaries(program);
     }
     last_states::to_results(program, host);
+    spills::to_buffers(program, device, host);
 }
 
 /// Completes and improves one kernel. `relaxed` says that floating-point operations may be reassociated.
