@@ -3,8 +3,8 @@
 //!
 //! The elements of such a state never meet. As a loop over arrays the program would write and read the whole state in
 //! every step; as a map each element stays with one work-item from the first step to the last. The body may read other
-//! arrays at the same place, the counter, rows that the counter selects, and scalars of the state that depend on no row (a
-//! time, a step width). Whatever else a body does (a reduction, a shift, a gather of the state) keeps the loop as it is. So
+//! arrays at the same place, the counter, rows that the counter or an element that it selects (the neighbours of a node) select, and
+//! scalars of the state that depend on no row (a time, a step width). Whatever else a body does (a reduction, a shift, a gather of the state) keeps the loop as it is. So
 //! does work on arrays within one element: it is parallel only as long as the loop stays outside.
 
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
@@ -421,9 +421,19 @@ fn unzipped(e: Ex, ty: &Ty, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
 /// Whether the expression is an element or a row of an array that need not be computed.
 fn reads(e: &Ex) -> bool {
     match &e.kind {
-        Kind::Index(a, i) => (a.is_free_of_cost() || reads(a)) && i.is_pure_scalar(),
+        Kind::Index(a, i) => (a.is_free_of_cost() || reads(a)) && is_looked_up(i),
         _ => false,
     }
+}
+
+/// Whether an expression computes scalars from scalars and from elements that it reads, without loops: each element may do so again.
+fn is_looked_up(e: &Ex) -> bool {
+    let loops = matches!(e.kind, Kind::For(..) | Kind::While(..));
+    e.is_pure_scalar()
+        || reads(e) && e.ty.is_scalar()
+        || !loops
+            && is_scalar_step(e)
+            && e.parts().iter().all(|(_, part)| is_looked_up(part) || reads(part))
 }
 
 /// Whether an expression computes scalars from scalars and from elements that it reads.
@@ -583,7 +593,7 @@ impl Each<'_> {
                 self.own.push((*v, own.clone()));
                 (own, value)
             }
-            _ if !self.meets(value) && (value.is_pure_scalar() || reads(value)) => {
+            _ if !self.meets(value) && (is_looked_up(value) || reads(value)) => {
                 self.inner.extend(layout.vars().into_iter().map(|(v, _)| v));
                 (layout.clone(), value.clone())
             }

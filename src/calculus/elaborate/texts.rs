@@ -162,6 +162,20 @@ fn loops_over_elements_are_maps_of_loops() {
     // A row that the counter selects.
     let selected = of("f32", "map2 (*) x a[s]");
     assert!(selected.starts_with("map (fold "), "{selected}");
+    // Rows that elements select, as of a graph: here a place is one of an array of numbers.
+    let graph = |step: &str| {
+        term(&format!(
+            "entry f [n] [m] [e] (a: [m][n]f32) (at: [m]i32) (to: [e]i32) : [m][n]f32 =
+            map2 (\\i row -> loop x = row for k < at[i] do {step}) (iota m) a"
+        ))
+    };
+    let neighbours = graph("(let j = to[at[i] + k] in map2 (\\p q -> p + q) x a[j])");
+    assert!(neighbours.contains("for ") && !neighbours.contains("loopWhile"), "{neighbours}");
+    let scaled = graph("map2 (\\p q -> p + q) x a[to[at[i] + k]]");
+    assert!(scaled.contains("for ") && !scaled.contains("loopWhile"), "{scaled}");
+    // A loop would be done again for each element.
+    let counted = graph("(let j = (loop s = 0 for q < k do s + to[q]) in map2 (+) x a[j])");
+    assert!(counted.contains("loopWhile"), "{counted}");
 }
 
 #[test]
