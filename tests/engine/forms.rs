@@ -467,7 +467,7 @@ fn quadratic_forms_are_products_of_computed_rows() {
             let v = map2 (-) x m
             in sum (map2 (*) v (map (\\row -> sum (map2 (*) row v)) P))) means)) xs";
     let has = |n| {
-        let product = "map (map (reduce (+) 0.0 . map (*) . zip)) . cross . fork (join";
+        let product = "split k . map (map (reduce (+) 0.0 . map (*) . zip)) . cross";
         let all = forms(text, &[("n", n), ("d", 64), ("k", 16)]);
         with(product, &all).contains(&true)
     };
