@@ -459,3 +459,56 @@ fn the_first_state_of_a_loop_is_not_stored() {
     assert!(!apart.is_empty(), "{all:#?}");
     assert!(!apart.iter().any(|f| f.to_string().contains("map (replicate")), "{apart:#?}");
 }
+
+#[test]
+fn quadratic_forms_are_products_of_computed_rows() {
+    let text = "entry q [n][d][k] (xs: [n][d]f32) (means: [k][d]f32) (P: [d][d]f32) : [n]i32 =
+        map (\\x -> argmin (map (\\m ->
+            let v = map2 (-) x m
+            in sum (map2 (*) v (map (\\row -> sum (map2 (*) row v)) P))) means)) xs";
+    let has = |n| {
+        let product = "split k . map (map (reduce (+) 0.0 . map (*) . zip)) . cross";
+        let all = forms(text, &[("n", n), ("d", 64), ("k", 16)]);
+        with(product, &all).contains(&true)
+    };
+    assert!(has(4096) && !has(16));
+}
+
+#[test]
+fn short_vectors_of_few_long_rows_are_arrays() {
+    let text = "def linear W x = map (\\row -> sum (map2 (*) row x)) W
+        entry g [b][c][r][p] (x: [b][c][p]f32) (V: [r][c]f32) (W: [c][r]f32) : [b][c][p]f32 =
+          map (\\i -> let s = map sum i |> linear V |> map (max 0) |> linear W
+            in map2 (\\g row -> map (* g) row) s i) x";
+    let most = |b, p| {
+        let all = forms(text, &[("b", b), ("c", 64), ("r", 8), ("p", p)]);
+        all.iter().map(|f| f.to_string().matches("toGlobal (map").count()).max()
+    };
+    // Each layer is a stage.
+    assert_eq!(most(32, 4096), Some(3));
+    assert!(most(32, 64) < Some(3) && most(4096, 4096) < Some(3));
+}
+
+#[test]
+fn each_of_many_sums_of_few_long_rows_is_a_stage() {
+    let text = "entry s [n][m] (x: [n][m]f32) (y: [m]f32) : [n]f32 = map (\\r ->
+        sum r / sum (map2 (*) r y) + maximum r / (1 + sum (map2 (\\a b -> abs (a - b)) r y))) x";
+    let stages = |n, m| {
+        let all = forms(text, &[("n", n), ("m", m)]);
+        all.iter().map(|f| f.to_string().matches("toGlobal (map").count()).max()
+    };
+    assert_eq!(stages(8, 1 << 20), Some(4));
+    assert_eq!(stages(8, 1 << 10), Some(0));
+}
+
+#[test]
+fn cheap_matrices_are_computed_where_they_are_read() {
+    let text = "entry c [n][m] (x: [n][m]f16) : ([n]f32, [m]f32) =
+        let y = map (map f32.f16) x in (map sum y, map sum (transpose y))";
+    let conversions: Vec<usize> = forms(text, &[("n", 100), ("m", 200)])
+        .iter()
+        .map(|f| f.to_string().matches("f32.f16").count())
+        .collect();
+    assert_eq!(conversions.first(), Some(&1));
+    assert!(conversions.contains(&2), "{conversions:?}");
+}

@@ -1,6 +1,6 @@
 //! A form in which what is cheap is computed again.
 //!
-//! An array that is used several times is stored for all uses. If a map of a scalar function computes it, then computing it again
+//! An array that is used several times is stored for all uses. If a map of a scalar function computes it, or a nest of such maps, then computing it again
 //! costs little, and in each use it becomes part of a pass that runs anyway: of a scan, a reduction, a scatter. The last element of a
 //! scan is a reduction, which needs no array. Inlined arrays are read more often, so this is another form of the
 //! program, and the cost model decides.
@@ -173,14 +173,18 @@ fn parts<'e>(names: &Layout, value: &'e Ex, out: &mut Vec<(Var, &'e Ex)>) -> Opt
     Some(())
 }
 
-/// Whether a map of a scalar function of at most `nodes` nodes over at most `most` arrays computes the value.
+/// Whether a map of a scalar function, or a nest of such maps, of at most `nodes` nodes over at most `most` arrays computes the value.
 fn is_cheap(e: &Ex, nodes: usize, most: usize) -> bool {
     fn arrays(e: &Ex) -> Option<usize> {
         match &e.kind {
-            Kind::Map(Prim::Map, f, args) if f.body.is_pure_scalar() => {
-                args.iter().map(arrays).sum()
+            _ if e.is_free_of_cost() => Some(1),
+            Kind::Map(Prim::Map, f, args) => {
+                let read: usize = args.iter().map(arrays).sum::<Option<_>>()?;
+                // In a nest, the function reads rows of these arrays, and maybe others.
+                let inside = if f.body.is_pure_scalar() { 0 } else { arrays(&f.body)? };
+                Some(read.max(inside))
             }
-            _ => e.is_free_of_cost().then_some(1),
+            _ => None,
         }
     }
     matches!(&e.kind, Kind::Map(Prim::Map, ..))

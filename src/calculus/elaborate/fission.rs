@@ -134,10 +134,15 @@ impl Fission<'_> {
             }
         }
         for (name, row) in &place.found {
-            let Some(product) = Ex::map_of(row.clone(), f.params.iter().zip(&*args), self.fresh)
+            let Some(mut product) =
+                Ex::map_of(row.clone(), f.params.iter().zip(&*args), self.fresh)
             else {
                 continue;
             };
+            // What it reduces may be a product itself, as in a quadratic form.
+            if let Kind::Map(_, rows, _) = &mut product.kind {
+                self.walk(&mut rows.body, times);
+            }
             f.params.insert(0, name.clone());
             args.insert(0, product);
         }

@@ -9,12 +9,13 @@
 //! function computes before it. Inner maps come first, so that products also leave batches of batches.
 //!
 //! This is done in all forms of a program. In the form where `fission` moves products out of nests of rows, they leave batches, too, and
-//! products of few rows with a matrix that the whole batch shares are one product of all rows.
+//! products of few rows with a matrix that the whole batch shares are one product of all rows, also if the function of the batch computes
+//! the rows: these are stored then. So are small products of a function that computes more, such as the quadratic forms of a few rows.
 //!
 //! Nothing moves out of a branch or a loop.
 
 use super::batches::HELD;
-use super::core::{Ex, Kind, Var, Vars};
+use super::core::{Ex, Kind, Layout, Var, Vars};
 use super::cut::Cut;
 use super::epilogues;
 use super::fission::{flattened, parts_that_reduce, reduced, takes_arrays};
@@ -24,6 +25,9 @@ use crate::lang::typed::Prim;
 
 /// Fewest elements of a row for which tiles may pay.
 const LENGTH: u64 = 8;
+
+/// Fewest results of a small product that becomes a part of one product of a whole batch.
+const SMALL: u64 = 64;
 
 /// Fewer rows than this leave tiles of each product of a batch partly empty.
 const SHORT: u64 = 256;
@@ -73,8 +77,13 @@ impl ProductsOut<'_> {
         let env = self.env;
         let product = |part: &Ex| is_product(part, env);
         let Kind::Map(Prim::Map, f, _) = &mut e.kind else { return false };
+        let last = f.body.behind_lets().clone();
         if !contains(&f.body, &product) {
-            return false;
+            let moves = |part: &Ex| is_small_product(part, env) && *part != last;
+            let rest = if self.one { self.small_apart(e, &moves) } else { None };
+            let Some(rest) = rest else { return self.one_product(e) };
+            *e = rest;
+            return true;
         }
         let mut changed = epilogues::in_one_nest(&mut f.body, &product);
         // The product that is all that the function gives stays: the map is its batch.
@@ -97,6 +106,16 @@ impl ProductsOut<'_> {
         Some(rest)
     }
 
+    /// The same for a product that a group may hold, if all of the batch are one product.
+    fn small_apart(&mut self, e: &Ex, moves: &dyn Fn(&Ex) -> bool) -> Option<Ex> {
+        let (cut, product) = Cut::at(e, moves, self.fresh)?;
+        let mut products = cut.array(product, self.fresh)?;
+        if !self.one_product(&mut products) {
+            return None;
+        }
+        cut.with(vec![products], false, self.fresh)
+    }
+
     /// Makes one product of a batch of products of few rows with the same matrix.
     fn one_product(&mut self, e: &mut Ex) -> bool {
         let is_short = |e: &Ex| e.length().and_then(|n| n.eval(self.env).ok()) < Some(SHORT);
@@ -104,7 +123,8 @@ impl ProductsOut<'_> {
         if !self.one || !is_short(&f.body) {
             return false;
         }
-        let Some(one) = flattened(e, &Vars::new()) else { return false };
+        let one = flattened(e, &Vars::new()).or_else(|| of_computed_rows(e, self.fresh));
+        let Some(one) = one else { return false };
         let is_one = one.parts().iter().any(|(_, all)| is_product(all, self.env));
         if is_one {
             *e = one;
@@ -118,22 +138,59 @@ fn contains(e: &Ex, part: &dyn Fn(&Ex) -> bool) -> bool {
     part(e) || e.parts().iter().any(|(_, inner)| contains(inner, part))
 }
 
+/// Returns a batch of products of rows that each function computes as one product of all these rows:
+/// `map (\x -> map (\m -> let d = x - m in map (\w -> dot w d) ws) ms) xs` has the rows `join (map (\x -> map (\m -> x - m) ms) xs)`.
+fn of_computed_rows(e: &Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
+    let Kind::Map(Prim::Map, f, args) = &e.kind else { return None };
+    let Kind::Map(Prim::Map, h, inner) = &f.body.kind else { return None };
+    let (mut lets, product) = (*h.body).clone().apart_from_lets();
+    let (name, row) = lets.pop()?;
+    let names = lets.iter().flat_map(|(p, _)| p.vars()).map(|(v, _)| v);
+    let others: Vars = f.own().into_iter().chain(h.own()).chain(names).collect();
+    if !matches!(name, Layout::Var(_, Ty::Array(..))) || !product.free().is_disjoint(&others) {
+        return None;
+    }
+    let row = row.behind(lets.iter(), fresh);
+    let rows = Ex::map_of(row, h.params.iter().zip(inner), fresh)?;
+    let rows = Ex::map_of(rows, f.params.iter().zip(args), fresh)?.join()?;
+    let (Ty::Array(n, _), Ty::Array(m, _)) = (&e.ty, &f.body.ty) else { return None };
+    Ex::map_of(product, [(&name, &rows)], fresh)?.split(n, m)
+}
+
 /// Whether an expression computes large matrices by reductions, each of a row and of a partner that other rows meet, too.
 fn is_product(e: &Ex, env: &SizeEnv) -> bool {
+    results(e, env, false).is_some_and(|n| n > HELD)
+}
+
+/// Whether an expression computes a matrix in this way, of which a group may hold the results. Its rows may be computed, too.
+fn is_small_product(e: &Ex, env: &SizeEnv) -> bool {
+    results(e, env, true).is_some_and(|n| n >= SMALL)
+}
+
+/// Returns the number of results of each product that an expression computes; `None` if it computes none. With `computed`, the rows
+/// may be those that the functions of the maps compute.
+fn results(e: &Ex, env: &SizeEnv, computed: bool) -> Option<u64> {
     let (mut levels, mut lengths): (Vec<Vars>, Vec<u64>) = (vec![], vec![]);
     let mut body = e;
     while let (Kind::Map(Prim::Map, f, _), Ty::Array(n, _)) = (&body.kind, &body.ty) {
-        levels.push(f.own());
+        let mut own = f.own();
         lengths.push(n.eval(env).unwrap_or(1));
-        body = f.body.behind_lets();
+        body = &f.body;
+        while let Kind::Let(p, _, rest) = &body.kind {
+            if computed {
+                own.extend(p.vars().into_iter().map(|(v, _)| v));
+            }
+            body = rest;
+        }
+        levels.push(own);
     }
-    let ([outer @ .., own], [.., n, m]) = (&levels[..], &lengths[..]) else { return false };
+    let ([outer @ .., own], [.., n, m]) = (&levels[..], &lengths[..]) else { return None };
     let rows: Vars = outer.iter().flatten().copied().collect();
-    n.saturating_mul(*m) > HELD
-        && body.ty.components().iter().all(|(dims, _)| dims.is_empty())
+    let is_product = body.ty.components().iter().all(|(dims, _)| dims.is_empty())
         && parts_that_reduce(body).iter().any(|sum| {
             reduced(sum, env) >= LENGTH && takes_arrays(sum, own) && takes_arrays(sum, &rows)
-        })
+        });
+    is_product.then(|| n.saturating_mul(*m))
 }
 
 #[cfg(test)]
