@@ -81,6 +81,21 @@ impl Layout {
         }
     }
 
+    /// Substitutes the components of a value for the variables in an expression.
+    pub(super) fn put_in(&self, e: &mut Ex, value: &Ex) {
+        match self {
+            Layout::Unit => {}
+            Layout::Var(v, _) => e.put(*v, value),
+            Layout::Pair(a, b) => {
+                for (part, second) in [(a, false), (b, true)] {
+                    if let Some(component) = value.clone().proj(second) {
+                        part.put_in(e, &component);
+                    }
+                }
+            }
+        }
+    }
+
     /// Whether any of the variables is in `used`.
     pub(super) fn meets(&self, used: &Vars) -> bool {
         match self {

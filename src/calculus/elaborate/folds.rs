@@ -87,16 +87,55 @@ impl Folds<'_> {
             Kind::Map(prim, ..) if *prim != Prim::Map => return,
             _ => e.parts_mut().into_iter().for_each(|part| self.walk(part)),
         }
-        if let Some(reduction) = self.fold(e) {
+        if let Some(reduction) = self.fold(e, 1) {
             *e = reduction;
             self.changed = true;
         }
+        self.elements(e);
     }
 
-    /// Returns the reduction that a loop computes.
-    fn fold(&mut self, e: &Ex) -> Option<Ex> {
+    /// Changes the short loops whose results a reduction combines by their own operation.
+    fn elements(&mut self, e: &mut Ex) {
+        let Some(op) = reduced_by(e) else { return };
+        let Kind::Prim(_, _, _, args) = &mut e.kind else { return };
+        let [_, Ex { kind: Kind::Map(Prim::Map, f, _), ty: Ty::Array(n, _), .. }] = &mut args[..]
+        else {
+            return;
+        };
+        if let Ok(n) = n.eval(self.env) {
+            self.changed |= self.nested(&mut f.body, Some(op), n);
+        }
+    }
+
+    /// Changes the loops in what each step of `around` steps gives, those that fold by `op` if it is known. Returns whether there were any.
+    fn nested(&mut self, e: &mut Ex, op: Option<ScalarOp>, around: u64) -> bool {
+        match &mut e.kind {
+            Kind::Let(_, _, body) => self.nested(body, op, around),
+            Kind::If(_, yes, no) => self.nested(yes, op, around) | self.nested(no, op, around),
+            Kind::Pair(a, b) => self.nested(a, None, around) | self.nested(b, None, around),
+            Kind::Op(of, args) if folds(*of) && op.is_none_or(|op| op == *of) => {
+                let of = Some(*of);
+                args.iter_mut().fold(false, |changed, a| changed | self.nested(a, of, around))
+            }
+            _ => {
+                let reduction = self.fold(e, around).filter(|r| {
+                    let reduced = match &r.kind {
+                        Kind::Op(of, _) => Some(*of),
+                        _ => reduced_by(r.behind_lets()),
+                    };
+                    op.is_none() || reduced == op
+                });
+                let changed = reduction.is_some();
+                reduction.into_iter().for_each(|r| *e = r);
+                changed
+            }
+        }
+    }
+
+    /// Returns the reduction that a loop computes, which all of `around` steps run.
+    fn fold(&mut self, e: &Ex, around: u64) -> Option<Ex> {
         let span = e.span;
-        let Steps { init, acc, element, array, body, within } = match &e.kind {
+        let Steps { init, acc, element, array, mut body, within } = match &e.kind {
             Kind::For(init, bound, counter, acc, body) => match number_of_steps(bound) {
                 Some(n) => {
                     let array = Ex::iota(&n, &counter.ty(), span);
@@ -115,7 +154,8 @@ impl Folds<'_> {
         };
         let Ty::Array(n, _) = &array.ty else { return None };
         let floats = acc.vars().iter().any(|(_, t)| scalar(t).is_some_and(ScalarType::is_float));
-        if n.eval(self.env).ok()? < if floats { OF_FLOATS } else { STEPS } {
+        let steps = n.eval(self.env).ok()?.saturating_mul(around);
+        if !self.nested(&mut body, None, steps) && steps < if floats { OF_FLOATS } else { STEPS } {
             return None;
         }
         let (mut lets, mut result) = (vec![], &body);
@@ -166,9 +206,14 @@ impl Folds<'_> {
             let kind = Kind::Op(part.op, vec![init.clone(), reduced]);
             return Some(Ex { kind, ..e.clone() });
         }
-        let Lambda { params, body } = self.operator(&parts, &e.ty, span)?;
-        let values = params.into_iter().zip([init.clone(), reduced]);
-        Some(values.rev().fold(*body, |e, (p, value)| e.bound(p, value)))
+        let Lambda { params, mut body } = self.operator(&parts, &e.ty, span)?;
+        let [first, rest] = &params[..] else { return None };
+        if !init.is_free_of_cost() {
+            return Some(body.bound(rest.clone(), reduced).bound(first.clone(), init.clone()));
+        }
+        // A loop around this one folds each component, as it is named there.
+        first.put_in(&mut body, init);
+        Some(body.bound(rest.clone(), reduced))
     }
 
     /// Returns the steps of a loop whose number of steps is only known to have a bound.
@@ -268,6 +313,17 @@ fn folded(next: &Ex, acc: Var) -> Option<(ScalarOp, Ex)> {
     }
 }
 
+/// Returns the operation of a reduction by one.
+fn reduced_by(e: &Ex) -> Option<ScalarOp> {
+    let Kind::Prim(Prim::Reduce | Prim::ReduceComm, funs, ..) = &e.kind else { return None };
+    match funs.first().map(|f| &f.body.kind) {
+        Some(Kind::Op(op, args)) if args.iter().all(|a| matches!(a.kind, Kind::Var(_))) => {
+            Some(*op)
+        }
+        _ => None,
+    }
+}
+
 /// Whether an operation is associative and commutative on the types that it has a neutral element for.
 fn folds(op: ScalarOp) -> bool {
     use ScalarOp as O;
@@ -343,6 +399,42 @@ mod tests {
         let data = "entry f [n] (xs: [n]i32) =
             map (\\i -> loop acc = 0i32 for k < xs[i] do acc + k) (iota n)";
         assert_eq!(has(data, "reduce"), (false, false));
+    }
+
+    /// The steps of all loops of a nest count, however they accumulate.
+    #[test]
+    fn nested_short_loops_are_reductions() {
+        let nest = |body: &str| {
+            let head = "entry f [n] (xs: [n][3][2]f32) (ys: [n][3][2]f32) : f32 = ";
+            has(&format!("{head}{body}"), "reduce (+) 0.0 . map (reduce (+) 0.0 . map (*) . join")
+        };
+        let loops = "loop s = 0 for a < n do loop s = s for b < 3 do loop s = s for c < 2 do
+            s + xs[a, b, c] * ys[a, b, c]";
+        assert_eq!(nest(loops), (false, true));
+        let apart = "loop s = 0 for a < n do s + (loop t = 0 for b < 3 do
+            t + (loop u = 0 for c < 2 do u + xs[a, b, c] * ys[a, b, c]))";
+        assert_eq!(nest(apart), (false, true));
+        let of_sum = "sum (map2 (\\x y -> loop t = 0 for b < 3 do
+            loop t = t for c < 2 do t + x[b, c] * y[b, c]) xs ys)";
+        assert_eq!(nest(of_sum), (false, true));
+        let tested = "loop s = 0 for a < n do loop s = s for b < 3 do
+            if a + b > 2 then loop s = s for c < 2 do s + xs[a, b, c] * ys[a, b, c] else s";
+        let two = "reduce (+) 0.0 . map (reduce (+) 0.0 . map ((";
+        let text = format!("entry f [n] (xs: [n][3][2]f32) (ys: [n][3][2]f32) : f32 = {tested}");
+        assert_eq!(has(&text, two), (false, true));
+        // Each component of a state is folded.
+        let both = "entry f [n] (xs: [n][3]i32) : (i32, i32) =
+            loop (s, m) = (0, 0) for a < n do loop (s, m) = (s, m) for b < 3 do
+              (s + xs[a, b], max m xs[a, b])";
+        let op = "reduce (\\((a, b), (c, d)) -> (a + c, max b d))";
+        assert_eq!(has(both, op), (true, false));
+        // A short loop by itself stays, and so does one whose results are combined by another operation.
+        let short = "entry f [n] (xs: [n][3]f32) : [n]f32 =
+            map (\\x -> loop s = 0 for b < 3 do s + x[b]) xs";
+        assert_eq!(has(short, "reduce (+)"), (false, false));
+        let other = "entry f [n] (xs: [n][3]i32) : i32 =
+            loop m = 0 for a < n do max m (loop s = 0 for b < 3 do s + xs[a, b])";
+        assert_eq!(has(other, "reduce (+)"), (false, false));
     }
 
     /// A counter that is used behind an offset counts from there, so that the elements are those of the array.

@@ -70,6 +70,7 @@ mod products_out;
 mod pulled;
 mod ranges;
 mod recurrences;
+mod row_names;
 mod row_scalars;
 mod row_sums;
 mod rows_once;
@@ -366,7 +367,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         .and_then(|t| batches::cut(&t, env))
         .and_then(|t| nests::perfect(&t))
         .and_then(|t| leaves::together(&t))
-        .and_then(|t| parts::rows_named(&t, env))
+        .and_then(|t| row_names::rows_named(&t, env))
         .and_then(copies::copied)?;
     let widened = widened::operands(&term)?;
     let converted = widened.is_some().then(|| term.clone());

@@ -7,9 +7,6 @@
 //! covariance, the gradient of a layer), most of a device would stay idle. The batch of partial products has `p` times as
 //! many tiles, and rules know batches of products. Where that may pay, both forms are inserted into the e-graph, as equals.
 //!
-//! Products of square matrices get a name of their own for the length of their rows (`rows_named`): a dimension has one tile, and
-//! tiles of a product are good if they have many rows and columns, and short parts of rows.
-//!
 //! Products with a few rows are turned (`turned_in_parts`): `map (map f) . cross` becomes `transpose . map (map (f . swap)) . cross . swap`.
 //! A tile of matrix instructions has more rows than columns, so few rows fill less of it than few columns do.
 
@@ -32,7 +29,7 @@ const PART: u64 = 256;
 const LONG: u64 = 4096;
 
 /// The fewest multiplications of a product in tiles.
-const TILED: u64 = 1 << 20;
+pub(super) const TILED: u64 = 1 << 20;
 
 /// Rows that are too few for the rows of a tile, and fewest partners for which that matters.
 const FEW_ROWS: RangeInclusive<u64> = 2..=8;
@@ -46,15 +43,6 @@ const MANY: u64 = 32;
 pub(super) fn products_in_parts(t: &Term, env: &mut SizeEnv) -> Result<Option<Term>, TypeError> {
     let parted = within(t, 1, Change::Parts, env)?;
     Ok((parted != *t).then_some(parted))
-}
-
-/// Returns the term where the rows of products have a length with a name of its own, if it was the name of their number. Its value
-/// is added to the environment.
-///
-/// # Errors
-/// As [`products_in_parts`].
-pub(super) fn rows_named(t: &Term, env: &mut SizeEnv) -> Built {
-    within(t, 1, Change::Name, env)
 }
 
 /// As [`products_in_parts`], with the products of a few rows turned.
@@ -72,8 +60,6 @@ pub(super) fn turned_in_parts(t: &Term, env: &mut SizeEnv) -> Result<Option<Term
 enum Change {
     /// They are computed in parts.
     Parts,
-    /// Their rows get a length of their own name.
-    Name,
     /// Their rows and columns are exchanged.
     Turn,
 }
@@ -82,9 +68,7 @@ enum Change {
 fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
     let mut done = Term::id(&t.ty().dom);
     for f in t.chain().into_iter().rev() {
-        if change != Change::Name
-            && let Some((whole, before)) = with_its_views(&f, &done)?
-        {
+        if let Some((whole, before)) = with_its_views(&f, &done)? {
             let inner = within_map(&whole, outer, change, env)?;
             if inner != whole.args()[0] {
                 done = build::compose(&one_batch(&whole.sizes()[0], &inner)?, &before)?;
@@ -107,7 +91,6 @@ fn within(t: &Term, outer: u64, change: Change, env: &mut SizeEnv) -> Built {
             continue;
         }
         if *last.op() == Op::Cross
-            && change != Change::Name
             && let Some(whole) = with_partner(&f)?
             && let Some(product) = product(&whole.pairs, outer, change, env)
         {
@@ -326,10 +309,6 @@ fn product(f: &Term, outer: u64, change: Change, env: &SizeEnv) -> Option<Produc
     let least = if long > 1 { 2 } else { 4 };
     let parts = match change {
         Change::Parts => (least..=few.max(long)).rev().find(|p| length.is_multiple_of(*p))?,
-        Change::Name => {
-            let square = [&n, &m].contains(&&k) && results.saturating_mul(length) >= TILED;
-            square.then_some(1)?
-        }
         Change::Turn => {
             let few = FEW_ROWS.contains(&value(&n)?) && value(&m)? >= MANY;
             (few && results.saturating_mul(length) >= TILED).then_some(1)?
@@ -352,7 +331,6 @@ impl Product {
     fn changed(&self, change: Change, env: &mut SizeEnv, before: &Term) -> Built {
         match change {
             Change::Parts => self.in_parts(env, before),
-            Change::Name => self.named(env, before),
             Change::Turn => self.turned(before),
         }
     }
@@ -365,25 +343,6 @@ impl Product {
             out = build::apply(f.op().clone(), &[], f.args().to_vec(), &out)?;
         }
         Ok(out)
-    }
-
-    /// Builds the product of what `before` gives, with a name of its own for the length of rows.
-    fn named(&self, env: &mut SizeEnv, before: &Term) -> Built {
-        let row = dimension(&self.k, "row", self.length, env);
-        let each = |n: &Size, f: &Term| build::map(MapKind::Plain, n, f);
-        // Padding tells the calculus that both lengths are equal; it adds no elements.
-        let renamed = |rows: &Size, side: &Ty| -> Built {
-            let (_, old) = build::elements(side)?;
-            each(rows, &Term::on(Op::PadLast, std::slice::from_ref(&row), &old, vec![])?)
-        };
-        let (a, b) = build::halves(&before.ty().cod)?;
-        let sides = build::bimap(&renamed(&self.n, &a)?, &renamed(&self.m, &b)?)?;
-        let crossed = build::view(Op::Cross, &build::compose(&sides, before)?)?;
-        let mut result = self.of_rows(&crossed)?;
-        for f in self.after.iter().rev() {
-            result = build::compose(f, &result)?;
-        }
-        build::compose(&each(&self.n, &each(&self.m, &result)?)?, &crossed)
     }
 
     /// Builds the product of what `before` gives with its sides exchanged. A function of pairs that is no leaf takes them as they were.

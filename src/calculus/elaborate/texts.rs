@@ -3,6 +3,7 @@
 use super::tests::show;
 use super::{Program, elaborate};
 use crate::calculus::eval;
+use crate::calculus::size::Sym;
 use crate::calculus::term::Term;
 use crate::calculus::value::Value;
 use crate::diag::Source;
@@ -435,6 +436,24 @@ fn long_products_of_few_results_are_in_parts() {
     // Two long parts are.
     let few = elaborated(8192, &gram.replace("[4]", "[1024]"));
     assert!(few.others.iter().any(|t| show(t).contains("split")));
+}
+
+/// A plain number of elements that the rows of a product have gets a name, also if a function takes more than the rows.
+#[test]
+fn rows_of_a_number_of_elements_have_a_name() {
+    let named = |n: u64, row: &str, ty: &str| {
+        let text = format!(
+            "entry f [n] (x: [n]{ty}) (w: [n][2*16]f32) (z: [n]f32) = map (\\r -> let e = {row}
+               in map2 (\\c b -> max 0 (b + sum (map2 (*) e c))) w z) x"
+        );
+        let program = elaborated(n, &text);
+        (show(&program.term).contains("padlast"), program.env.get(&Sym::Dim("row".into())).copied())
+    };
+    let waves = "map (\\j -> sin (f32.i32 j * r)) (iota 32)";
+    assert_eq!(named(300, waves, "f32"), (true, Some(32)));
+    assert_eq!(named(300, "flatten r", "[16][2]f32"), (true, Some(32)));
+    // It is worth no tiles.
+    assert_eq!(named(20, waves, "f32"), (false, None));
 }
 
 /// The length of rows of square products has a name of its own, and its value.

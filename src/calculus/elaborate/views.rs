@@ -7,7 +7,7 @@ use crate::calculus::scalar::Lit;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::ty::Ty;
 use crate::diag::Span;
-use crate::lang::typed::{Prim, ScalarOp};
+use crate::lang::typed::{PadMode, Prim, ScalarOp};
 use crate::lang::types::ScalarType;
 
 /// Returns the type of places in an array of this length.
@@ -65,6 +65,29 @@ impl Ex {
     pub(super) fn drop(self, n: &Size) -> Option<Ex> {
         let t = self.element_type()?;
         Some(self.rearranged(Prim::Drop, vec![], Ty::array(n, &t)))
+    }
+
+    /// Returns the elements with `left` and `right` more before and behind them, which hold a literal everywhere.
+    pub(super) fn with_border(
+        self,
+        left: u64,
+        right: u64,
+        border: &Ex,
+        env: &SizeEnv,
+    ) -> Option<Ex> {
+        let n = left.checked_add(right)?.checked_add(self.length()?.eval(env).ok()?)?;
+        let of = self.element_type()?;
+        let mut lengths = vec![];
+        let mut t = &of;
+        while let Ty::Array(n, row) = t {
+            lengths.push(n.clone());
+            t = row;
+        }
+        let value = lengths.iter().rev().fold(border.clone(), Ex::replicate);
+        let (ty, span) = (Ty::array(&Size::constant(n), &of), self.span);
+        let sizes = [left, right].map(Size::constant).to_vec();
+        let kind = Kind::Prim(Prim::Pad(PadMode::Constant), vec![], sizes, vec![self, value]);
+        Some(Ex::new(kind, ty, span))
     }
 
     /// Returns the elements in the opposite order.

@@ -147,7 +147,7 @@ impl Places<'_> {
         let mut at = at.clone();
         self.lets.iter().rev().for_each(|(name, value)| at.replace(name, value));
         let place = affine(&at, &Vars::from([self.i, t]), self.env)?;
-        let step = place.coefficient(self.i);
+        let step = u64::try_from(place.coefficient(self.i)).ok()?;
         if step == 0 || place.coefficient(t) != 1 {
             return None;
         }

@@ -183,7 +183,40 @@ impl Facts {
         let facts = Facts(self.iter().map(|f| f.substitute(&narrow)).collect());
         let narrowed = x.substitute(&narrow);
         let facts = facts.about_quotients(&narrowed);
-        facts.prove_in(&narrowed, 2) || self.prove_in(x, 4) || facts.prove_in(&narrowed, 4)
+        facts.prove_in(&narrowed, 2)
+            || self.about_places().is_some_and(|facts| facts.prove_in(x, 2))
+            || self.prove_in(x, 4)
+            || facts.prove_in(&narrowed, 4)
+    }
+
+    /// Returns the facts, with what facts about the row `y / d` and about the column `y % d` say about `y`: from `y / d >= a` and
+    /// `y % d >= b` follows `y >= a * d + b`. So what lies within the border of an image is a place of the image. `None` if there are no such
+    /// facts.
+    fn about_places(&self) -> Option<Facts> {
+        let mut out = self.clone();
+        let most = out.0.len() + LEARNED;
+        for column in &self.0 {
+            for (a, c) in column.terms() {
+                let Atom::Mod(y, d) = a else { continue };
+                let is_row = |a: &Atom| match a {
+                    Atom::Div(z, k) => (z, k) == (y, d),
+                    Atom::Mod(z, _) => z.as_quotient() == Some((&**y, *d)),
+                    _ => false,
+                };
+                for row in &self.0 {
+                    let Some((_, k)) = row.terms().find(|(a, _)| is_row(a)) else { continue };
+                    let whole = c.saturating_mul(*d);
+                    let g = gcd(k, whole);
+                    if k.signum() == c.signum() && out.0.len() < most {
+                        let place = row.times((whole / g).abs()).add_times(column, (k / g).abs());
+                        if place.is_exact() && !out.0.contains(&place) {
+                            out.0.push(place);
+                        }
+                    }
+                }
+            }
+        }
+        (out.0.len() > self.0.len()).then_some(out)
     }
 
     /// Returns the facts, with what they say about quotients in `x`: from `m * y <= r` follows
@@ -438,6 +471,27 @@ mod tests {
         let behind = Facts::default().without(&Guard::less(&row, &Index::from(4)));
         assert!(behind.prove_hard(&place.plus(-28)));
         assert!(!behind.prove_hard(&place.plus(-29)));
+    }
+
+    #[test]
+    fn facts_about_the_row_and_the_column_bound_the_place() {
+        // Row i / 16 and column i % 16 of an image of 8 rows with a border of one element.
+        let i = var(0, 128);
+        let (row, column) = i.div_mod(16);
+        let (y, x) = (row.add(&var(1, 3)).plus(-1), column.add(&var(2, 3)).plus(-1));
+        let place = y.times(16).add(&x);
+        let low = Facts::default().with(&Guard(vec![y.clone(), x.clone()]));
+        assert!(low.prove_hard(&place) && !low.prove_hard(&place.plus(-1)));
+        assert!(!Facts::default().with(&Guard(vec![x.clone()])).prove_hard(&place));
+        let below = |a: &Index, n: i64| Guard::less(a, &Index::from(n));
+        let high = Facts::default().with(&below(&y, 8)).with(&below(&x, 16));
+        assert!(high.prove_hard(&Index::from(127).sub(&place)));
+        assert!(!high.prove_hard(&Index::from(126).sub(&place)));
+        // Four columns at a time.
+        let (row, four) = var(0, 32).div_mod(4);
+        let (y, x) = (row.add(&var(1, 3)).plus(-1), four.plus(-1));
+        let place = y.times(16).add(&four.times(4)).add(&var(2, 3)).plus(-1);
+        assert!(Facts::default().with(&Guard(vec![y, x])).prove_hard(&place));
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl Contractions<'_> {
 }
 
 /// Returns the conditions that make a condition together.
-fn conjuncts(c: &Ex) -> Vec<&Ex> {
+pub(super) fn conjuncts(c: &Ex) -> Vec<&Ex> {
     match &c.kind {
         Kind::Op(ScalarOp::And, parts) => parts.iter().flat_map(conjuncts).collect(),
         _ => vec![c],

@@ -49,21 +49,7 @@ pub(super) fn read_at(f: &Lambda, arrays: &[Ex], axis: &Axis) -> Option<Vec<(Lay
 /// Replaces names by what they stand for, the last ones first: earlier ones may occur in later ones.
 pub(super) fn substitute(e: &mut Ex, names: &[(Layout, Ex)]) {
     for (layout, value) in names.iter().rev() {
-        bind(e, layout, value);
-    }
-}
-
-fn bind(e: &mut Ex, layout: &Layout, value: &Ex) {
-    match layout {
-        Layout::Unit => {}
-        Layout::Var(v, _) => e.put(*v, value),
-        Layout::Pair(a, b) => {
-            for (part, second) in [(a, false), (b, true)] {
-                if let Some(component) = value.clone().proj(second) {
-                    bind(e, part, &component);
-                }
-            }
-        }
+        layout.put_in(e, value);
     }
 }
 
@@ -118,7 +104,7 @@ impl Reads<'_> {
             {
                 let mut element = (*f.body).clone();
                 for (p, a) in f.params.iter().zip(args) {
-                    bind(&mut element, p, &a.element(at)?);
+                    p.put_in(&mut element, &a.element(at)?);
                 }
                 // Names inside occur twice now.
                 element.rename(self.fresh);
@@ -206,17 +192,49 @@ fn product(place: &Ex, k: u64) -> Option<Ex> {
     Some(if k == 1 { place.clone() } else { Ex::new(kind, place.ty.clone(), place.span) })
 }
 
-/// A place as a sum: the counters with their coefficients, and a number.
+/// A place as a sum: the counters in order, with their coefficients, and a number.
 #[derive(Debug, PartialEq)]
 pub(in crate::calculus::elaborate) struct Affine {
-    pub(in crate::calculus::elaborate) counters: Vec<(Var, u64)>,
+    pub(in crate::calculus::elaborate) counters: Vec<(Var, i64)>,
     pub(in crate::calculus::elaborate) constant: i128,
 }
 
 impl Affine {
     /// Returns the coefficient of a counter.
-    pub(in crate::calculus::elaborate) fn coefficient(&self, counter: Var) -> u64 {
-        self.counters.iter().filter(|(v, _)| *v == counter).map(|(_, k)| k).sum()
+    pub(in crate::calculus::elaborate) fn coefficient(&self, counter: Var) -> i64 {
+        self.counters.iter().find(|(v, _)| *v == counter).map_or(0, |(_, k)| *k)
+    }
+
+    /// The sum with a multiple of another one; `None` if a number is too large.
+    pub(super) fn plus(mut self, other: &Affine, times: i64) -> Option<Affine> {
+        for (v, k) in &other.counters {
+            let more = k.checked_mul(times)?;
+            match self.counters.iter_mut().find(|(w, _)| w == v) {
+                Some((_, k)) => *k = k.checked_add(more)?,
+                None => self.counters.push((*v, more)),
+            }
+        }
+        self.counters.retain(|(_, k)| *k != 0);
+        self.counters.sort_unstable();
+        self.constant = self.constant.checked_add(other.constant.checked_mul(times.into())?)?;
+        Some(self)
+    }
+
+    /// The sum with a number.
+    pub(super) fn further(mut self, constant: i128) -> Affine {
+        self.constant += constant;
+        self
+    }
+
+    /// Returns the least and the greatest place; `None` if a counter has no value.
+    pub(super) fn range(&self, axes: &[&Axis], env: &SizeEnv) -> Option<(i128, i128)> {
+        let (mut least, mut greatest) = (self.constant, self.constant);
+        for (v, k) in &self.counters {
+            let n = axes.iter().find(|a| a.counter == *v)?.n.eval(env).ok()?;
+            let last = i128::from(*k) * i128::from(n.checked_sub(1)?);
+            (least, greatest) = (least + last.min(0), greatest + last.max(0));
+        }
+        Some((least, greatest))
     }
 }
 
@@ -226,37 +244,27 @@ pub(in crate::calculus::elaborate) fn affine(
     counters: &Vars,
     env: &SizeEnv,
 ) -> Option<Affine> {
-    let number = |constant| Some(Affine { counters: vec![], constant });
+    let number = |constant| Affine { counters: vec![], constant };
     match &place.kind {
         Kind::Var(v) if counters.contains(v) => {
             Some(Affine { counters: vec![(*v, 1)], constant: 0 })
         }
-        Kind::Lit(l) => number(l.as_int()?),
-        Kind::Size(s) => number(s.eval(env).ok()?.into()),
+        Kind::Lit(l) => Some(number(l.as_int()?)),
+        Kind::Size(s) => Some(number(s.eval(env).ok()?.into())),
         Kind::Op(op @ (ScalarOp::Add | ScalarOp::Sub | ScalarOp::Mul), args) => {
             let [a, b] = &args[..] else { return None };
             let (a, b) = (affine(a, counters, env)?, affine(b, counters, env)?);
             match op {
-                ScalarOp::Add => {
-                    let both = [a.counters, b.counters].concat();
-                    Some(Affine { counters: both, constant: a.constant + b.constant })
-                }
-                ScalarOp::Sub if b.counters.is_empty() => {
-                    Some(Affine { counters: a.counters, constant: a.constant - b.constant })
-                }
-                ScalarOp::Mul => {
+                ScalarOp::Add => a.plus(&b, 1),
+                ScalarOp::Sub => a.plus(&b, -1),
+                _ => {
                     let (a, k) = match (a.counters.is_empty(), b.counters.is_empty()) {
                         (_, true) => (a, b.constant),
                         (true, false) => (b, a.constant),
                         (false, false) => return None,
                     };
-                    let times = u64::try_from(k).ok()?;
-                    let counters =
-                        a.counters.into_iter().map(|(v, n)| Some((v, n.checked_mul(times)?)));
-                    let constant = a.constant.checked_mul(k)?;
-                    Some(Affine { counters: counters.collect::<Option<_>>()?, constant })
+                    number(0).plus(&a, i64::try_from(k).ok()?)
                 }
-                _ => None,
             }
         }
         _ => None,

@@ -13,6 +13,7 @@
 //!
 //! - the maps on which both operands depend make a batch of products; those of one operand alone are its rows, together;
 //! - the dimensions of the sum are one, since the order of a reduction is open;
+//! - a read that is tested to lie in its array is one of the array with a border (`padded`);
 //! - an operand that is no read at sums of counters is computed for all of its rows.
 //!
 //! Products of two plain maps are left to the rules, which know them. The new nest is another form of the program: the cost model
@@ -22,6 +23,7 @@ mod conditions;
 mod counters;
 mod inner;
 mod operands;
+mod padded;
 pub(super) mod sums;
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,8 @@ type OnArray<'f> = &'f mut dyn FnMut(&mut Operands, Ex) -> Option<Ex>;
 impl Operands<'_> {
     /// Returns the array of the values of a scalar expression, with a dimension for each axis, in order.
     pub(super) fn array(&mut self, e: &Ex, axes: &[&Axis]) -> Option<Ex> {
-        self.windows(e, axes).or_else(|| self.computed(e, axes))
+        let padded = self.padded(e, axes).and_then(|e| self.windows(&e, axes));
+        padded.or_else(|| self.windows(e, axes)).or_else(|| self.computed(e, axes))
     }
 
     /// Whether an expression is a read within the arrays at all counters, or a counter.
@@ -32,13 +33,9 @@ impl Operands<'_> {
                 let place = affine(at, &counters, self.env);
                 let Ty::Array(n, _) = &array.ty else { return false };
                 let (Some(place), Ok(n)) = (place, n.eval(self.env)) else { return false };
-                let last = |(v, k): &(Var, u64)| {
-                    let axis = axes.iter().find(|a| a.counter == *v)?;
-                    Some(i128::from(*k) * i128::from(axis.n.eval(self.env).ok()?.checked_sub(1)?))
-                };
-                let most = place.counters.iter().map(last).sum::<Option<i128>>();
-                let fits = most.is_some_and(|most| place.constant + most < n.into());
-                place.constant >= 0 && fits && self.in_range(array, axes)
+                let range = place.range(&axes.iter().collect::<Vec<_>>(), self.env);
+                let fits = range.is_some_and(|(least, most)| least >= 0 && most < n.into());
+                fits && self.in_range(array, axes)
             }
             _ => e.is_free_of_cost(),
         }
@@ -80,12 +77,20 @@ impl Operands<'_> {
         for place in &places {
             let of = |v: Var| axes.iter().find(|a| a.counter == v).copied();
             let made = place.counters.iter().map(|(v, n)| Some((of(*v)?, *n)));
-            let mut made: Vec<(&Axis, u64)> = made.collect::<Option<_>>()?;
+            let mut made: Vec<(&Axis, i64)> = made.collect::<Option<_>>()?;
             made.sort_by_key(|(a, _)| axes.iter().position(|b| a.counter == b.counter));
-            let constant = u64::try_from(place.constant).ok()?;
-            out = self.at(depth, out, &mut |this, a| this.dimension(a, constant, &made))?;
+            let (first, _) = place.range(axes, self.env)?;
+            let first = u64::try_from(first).ok()?;
+            let steps: Vec<(&Axis, u64)> =
+                made.iter().map(|(a, k)| (*a, k.unsigned_abs())).collect();
+            out = self.at(depth, out, &mut |this, a| this.dimension(a, first, &steps))?;
+            for (inner, (axis, k)) in made.iter().enumerate() {
+                if *k < 0 {
+                    out = self.at(depth + inner, out, &mut |_, a| a.reverse())?;
+                }
+                order.push(axis.counter);
+            }
             depth += made.len();
-            order.extend(made.iter().map(|(a, _)| a.counter));
         }
         let wanted: Vec<Var> = axes.iter().map(|a| a.counter).collect();
         let all: Vars = order.iter().copied().collect();
@@ -193,5 +198,5 @@ fn named_length(array: Ex, n: &Size) -> Option<Ex> {
 
 /// Whether the places of a read are those of windows: sums of several counters, or steps of several elements.
 pub(super) fn slides(place: &Affine) -> bool {
-    place.counters.len() > 1 || place.counters.iter().any(|(_, k)| *k > 1)
+    place.counters.len() > 1 || place.counters.iter().any(|(_, k)| *k != 1)
 }

@@ -246,3 +246,37 @@ fn numbers_that_matrix_instructions_convert_stay_narrow() {
         assert!(form.contains("f32.f16 a * f32.f16 b"), "{form}");
     }
 }
+
+/// A read that is tested to lie in its array is one of the array with a border, also behind a counter that is subtracted.
+#[test]
+fn tested_reads_have_a_border() {
+    let of = |place: &str, tests: &str| {
+        let text = format!(
+            "entry f [b][ci][co][h][w] (x: [b][ci][h][w]f32) (k: [ci][co][3][3]f32) : [b][co][h][w]f32 =
+               tabulate b (\\n -> tabulate co (\\o -> tabulate_2d h w (\\i j ->
+                 sum (tabulate ci (\\c -> sum (flatten (tabulate_2d 3 3 (\\di dj ->
+                   let (y, z) = {place}
+                   in if {tests} then x[n, c, y, z] * k[c, o, di, dj] else 0))))))))"
+        );
+        elaborated(&text, &SIZES)
+    };
+    let bordered = |p: &Program, other: &str| {
+        p.relaxed.iter().any(|t| {
+            let text = t.to_string();
+            text.contains("padConstant 1 36 0.0")
+                && text.contains("slide 3 1 w")
+                && text.contains(other)
+        })
+    };
+    let within = "y >= 0 && y < h && z >= 0 && z < w";
+    let forward = of("(i + di - 1, j + dj - 1)", within);
+    assert!(bordered(&forward, "reduce (+) 0.0 . map (*) . zip"), "{}", texts(&forward.relaxed));
+    let backward = of("(i + 1 - di, j + 1 - dj)", within);
+    assert!(bordered(&backward, "reverse"), "{}", texts(&backward.relaxed));
+    let others = "0 <= y && h > y && -1 < z && z <= w - 1";
+    assert!(bordered(&of("(i + di - 1, j + dj - 1)", others), "slide 3 1 h"));
+    // A test that leaves out elements of the array, or what may lie outside without a test, is no border.
+    for tests in ["y >= 1 && y < h && z >= 0 && z < w", "y >= 0 && y < h && z >= 0"] {
+        assert!(!bordered(&of("(i + di - 1, j + dj - 1)", tests), ""), "{tests}");
+    }
+}
