@@ -441,19 +441,22 @@ fn long_products_of_few_results_are_in_parts() {
 /// A plain number of elements that the rows of a product have gets a name, also if a function takes more than the rows.
 #[test]
 fn rows_of_a_number_of_elements_have_a_name() {
-    let named = |n: u64, row: &str, ty: &str| {
+    let named = |n: u64, ty: &str, row: &str, of: &str| {
         let text = format!(
-            "entry f [n] (x: [n]{ty}) (w: [n][2*16]f32) (z: [n]f32) = map (\\r -> let e = {row}
-               in map2 (\\c b -> max 0 (b + sum (map2 (*) e c))) w z) x"
+            "entry f [n] (x: [n]{ty}) (w: [n][2*16]f32) (z: [n]f32) =
+               map (\\r -> let e = {row} in {of}) x"
         );
         let program = elaborated(n, &text);
-        (show(&program.term).contains("padlast"), program.env.get(&Sym::Dim("row".into())).copied())
+        let row = program.env.get(&Sym::Dim("row".into())).copied();
+        (show(&program.term).contains("padlast"), row)
     };
     let waves = "map (\\j -> sin (f32.i32 j * r)) (iota 32)";
-    assert_eq!(named(300, waves, "f32"), (true, Some(32)));
-    assert_eq!(named(300, "flatten r", "[16][2]f32"), (true, Some(32)));
+    let beside = "map2 (\\c b -> max 0 (b + sum (map2 (*) e c))) w z";
+    let alone = "map (\\c -> sum (map2 (*) e c)) w";
+    assert_eq!(named(300, "f32", waves, beside), (true, Some(32)));
+    assert_eq!(named(300, "[16][2]f32", "flatten r", alone), (true, Some(32)));
     // It is worth no tiles.
-    assert_eq!(named(20, waves, "f32"), (false, None));
+    assert_eq!(named(20, "f32", waves, beside), (false, None));
 }
 
 /// The length of rows of square products has a name of its own, and its value.
