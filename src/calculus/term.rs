@@ -429,6 +429,11 @@ impl Term {
         }
     }
 
+    /// Whether the operator stands in the term.
+    pub fn contains(&self, op: &Op) -> bool {
+        self.op() == op || self.args().iter().any(|a| a.contains(op))
+    }
+
     /// As [`Term::visit`], but leaves out the terms in which no size or type depends on a symbol whose value tuning chooses.
     pub fn visit_chosen(&self, f: &mut dyn FnMut(&Term)) {
         if self.is_chosen() {

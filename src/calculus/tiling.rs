@@ -57,7 +57,7 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
             flow.pad_last(r)?.as_vector(w)?.then(h)?.as_scalar(w)?.take(n)?
         }
         (Op::Tiled(with), [n, m, t, u, r, q], [pa, pb, h]) => {
-            let whole = |x: Flow, n: &Size| match sums_products(h) {
+            let whole = |x: Flow, n: &Size| match h.contains(&Op::SumProducts) {
                 true => pad_zeros(x, n),
                 false => x.pad_last(n),
             };
@@ -95,7 +95,8 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
         (Op::Blocked(with), [n, m, _, t, r], [sa, sb, u, z, f]) => {
             let zero = Flow::from(&Ty::Unit).then(z)?.replicate(m)?.replicate(n)?.term();
             // Instructions on matrices read no flags. What they take past the end is zero, so that it may be added.
-            let whole = |x: Flow| match sums_products(u) && is_copy(sa) && is_copy(sb) {
+            let sums = u.contains(&Op::SumProducts) && is_copy(sa) && is_copy(sb);
+            let whole = |x: Flow| match sums {
                 true => x.fork(|x| all_true(x, r), |x| pad_zeros(x, r))?.zip(),
                 false => x.mask(r),
             };
@@ -176,13 +177,6 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
     Ok(Some(out.term()))
 }
 
-/// Whether a term sums products by instructions on matrices.
-fn sums_products(t: &Term) -> bool {
-    let mut found = false;
-    t.visit(&mut |t| found |= *t.op() == Op::SumProducts);
-    found
-}
-
 /// Whether this is the identity, perhaps with a copy.
 fn is_copy(t: &Term) -> bool {
     match t.op() {
@@ -192,34 +186,28 @@ fn is_copy(t: &Term) -> bool {
     }
 }
 
-/// Pads an array with zeros, or with copies of its last element if elements have other types than numbers.
+/// Pads an array with zeros.
 fn pad_zeros(x: Flow, n: &Size) -> Built<Flow> {
-    let Ty::Array(_, element) = x.ty() else { return x.pad_last(n) };
-    match zeros(element)? {
-        Some(z) => x.pad_to(n, z),
-        None => x.pad_last(n),
+    match x.ty() {
+        Ty::Array(_, element) => {
+            let zero = zero(element)?;
+            x.pad_to(n, zero)
+        }
+        t => no(format!("an element of `{t}`")),
     }
 }
 
-/// Returns zero of a type of numbers; `None` for other types.
-fn zeros(t: &Ty) -> Built<Option<Term>> {
-    Ok(match t {
-        Ty::Scalar(s) if s.is_float() || s.is_integer() => {
-            let zero = if s.is_float() { Lit::float(*s, 0.0) } else { Lit::int(*s, 0) };
-            Some(Term::on(Op::Lit(zero), &[], &Ty::Unit, vec![])?)
-        }
-        Ty::Array(n, t) => match zeros(t)? {
-            Some(z) => Some(Flow::from(&Ty::Unit).then(&z)?.replicate(n)?.term()),
-            None => None,
-        },
-        Ty::Pair(a, b) => match (zeros(a)?, zeros(b)?) {
-            (Some(a), Some(b)) => {
-                Some(Flow::from(&Ty::Unit).fork(|x| x.then(&a), |x| x.then(&b))?.term())
-            }
-            _ => None,
-        },
-        _ => None,
-    })
+/// Returns what gives zero of a type.
+fn zero(t: &Ty) -> Built<Term> {
+    let unit = || Flow::from(&Ty::Unit);
+    match t {
+        Ty::Scalar(s) if s.is_float() => unit().op(Op::Lit(Lit::float(*s, 0.0)), &[]),
+        Ty::Scalar(s) => unit().op(Op::Lit(Lit::int(*s, 0)), &[]),
+        Ty::Array(n, t) => unit().then(&zero(t)?)?.replicate(n),
+        Ty::Pair(a, b) => unit().fork(|x| x.then(&zero(a)?), |x| x.then(&zero(b)?)),
+        t => no(format!("no zero of `{t}`")),
+    }
+    .map(Flow::term)
 }
 
 /// `n` flags that hold, whatever the argument.

@@ -4,9 +4,11 @@
 //! The elements of such a state never meet. As a loop over arrays the program would write and read the whole state in
 //! every step; as a map each element stays with one work-item from the first step to the last. The body may read other
 //! arrays at the same place, the counter, rows that the counter or an element that it selects (the neighbours of a node) select, and
-//! scalars of the state that depend on no row (a time, a step width). Whatever else a body does (a reduction, a shift, a gather of the state) keeps the loop as it is. So
-//! does work on arrays within one element: it is parallel only as long as the loop stays outside.
+//! scalars of the state that depend on no row (a time, a step width). Whatever else a body does (a reduction, a shift, a
+//! gather of the state) keeps the loop as it is. So does work on arrays within one element: it is parallel only as long as
+//! the loop stays outside.
 
+use super::again::loops;
 use super::core::{Ex, Kind, Lambda, Layout, Var, Vars};
 use crate::calculus::size::Size;
 use crate::calculus::ty::Ty;
@@ -426,14 +428,10 @@ fn reads(e: &Ex) -> bool {
     }
 }
 
-/// Whether an expression computes scalars from scalars and from elements that it reads, without loops: each element may do so again.
+/// Whether an expression computes scalars from scalars, and maybe from elements that it reads. Each element does so again, so loops
+/// may not read.
 fn is_looked_up(e: &Ex) -> bool {
-    let loops = matches!(e.kind, Kind::For(..) | Kind::While(..));
-    e.is_pure_scalar()
-        || reads(e) && e.ty.is_scalar()
-        || !loops
-            && is_scalar_step(e)
-            && e.parts().iter().all(|(_, part)| is_looked_up(part) || reads(part))
+    e.is_pure_scalar() || !loops(e) && is_scalar_step(e)
 }
 
 /// Whether an expression computes scalars from scalars and from elements that it reads.

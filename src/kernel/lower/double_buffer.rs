@@ -158,8 +158,7 @@ impl Lowerer {
         arg: &dyn Fn(&Index) -> Step<View>,
         n: i64,
     ) -> Step<Option<(Index, Index)>> {
-        let mut sums = false;
-        step.iter().for_each(|t| t.visit(&mut |t| sums |= *t.op() == Op::SumProducts));
+        let sums = step.iter().any(|t| t.contains(&Op::SumProducts));
         if !sums || !self.options.relaxed || n < LEAST {
             return Ok(None);
         }

@@ -97,13 +97,6 @@ pub fn program(
     Ok((program, host_names, record))
 }
 
-/// Whether a kernel has reductions by a whole group.
-fn has_fragments(f: &Term) -> bool {
-    let mut found = false;
-    f.visit(&mut |t| found |= *t.op() == Op::SumProducts);
-    found
-}
-
 fn reduces_together(f: &Term) -> bool {
     let mut found = false;
     f.visit(&mut |t| found |= matches!(t.op(), Op::ReduceLcl | Op::ScanLcl(_)));
@@ -449,7 +442,7 @@ impl Lowerer {
         self.kernel = Building {
             grid: [1; 3],
             together: reduces_together(f),
-            fragments: has_fragments(f),
+            fragments: f.contains(&Op::SumProducts),
             run: self.run(f)?,
             group: self.group_size(f, warp)?,
             warp,

@@ -19,9 +19,17 @@ pub fn of_arrays(body: &Block) -> Lifetimes {
     life
 }
 
+/// Returns how many bytes of local memory a kernel needs more than there are, whatever arrays share memory.
+pub fn missing_bytes(k: &Kernel, most: usize) -> usize {
+    match k.local_bytes() > most {
+        true => least_bytes(k).saturating_sub(most),
+        false => 0,
+    }
+}
+
 /// Returns the least bytes of local memory that a kernel needs, whatever arrays share memory: those of the arrays that one section
 /// needs.
-pub fn least_bytes(k: &Kernel) -> usize {
+fn least_bytes(k: &Kernel) -> usize {
     let life = of_arrays(&k.body);
     let at = |section: usize| {
         let needed = life.iter().filter(|(_, (first, last))| (*first..=*last).contains(&section));

@@ -90,8 +90,7 @@ pub fn complete(k: &mut Kernel, device: &DeviceLimits, relaxed: bool, fresh: &mu
     let sub_groups = whole && k.warp > 0 && size.is_multiple_of(k.warp);
     array_copies::share(k);
     first_steps::before_loops(k);
-    let most = device.local_mem_bytes;
-    if k.local_bytes() > most && lifetimes::least_bytes(k) > most {
+    if lifetimes::missing_bytes(k, device.local_mem_bytes) > 0 {
         // The verifier rejects it.
         return;
     }

@@ -4,7 +4,7 @@
 //! step goes through. Lowering knows only about single arrays that do not fit.
 
 use super::layout::place;
-use super::lifetimes::least_bytes;
+use super::lifetimes::missing_bytes;
 use crate::kernel::ir::index::{Index, Var};
 use crate::kernel::ir::walk::Fresh;
 use crate::kernel::ir::{
@@ -36,9 +36,12 @@ struct Uses {
 pub fn to_buffers(p: &mut Program, device: &DeviceLimits, host: &mut Fresh) {
     for k in 0..p.kernels.len() {
         loop {
-            let missing = least_bytes(&p.kernels[k]).saturating_sub(device.local_mem_bytes);
             let kernel = &mut p.kernels[k];
-            let Some((a, groups)) = coldest(kernel, missing).filter(|_| missing > 0) else { break };
+            let missing = missing_bytes(kernel, device.local_mem_bytes);
+            if missing == 0 {
+                break;
+            }
+            let Some((a, groups)) = coldest(kernel, missing) else { break };
             let array = MemArray { name: host.name("temp").1, ..kernel.locals[a].clone() };
             let len = array.len.next_multiple_of(ALIGNED);
             let (group, count) = number(&groups);
