@@ -290,8 +290,8 @@ impl Term {
         Term::of_chain(&factors)
     }
 
-    /// Returns the term with [`Op::Chunked`], [`Op::Packed`], the operators of tiling, and [`Op::Vectorize`]
-    /// of functions that work on more than elements expanded everywhere.
+    /// Returns the term that kernels compute: with [`Op::Chunked`], [`Op::Packed`], the operators of tiling, and
+    /// [`Op::Vectorize`] of functions that work on more than elements expanded everywhere.
     ///
     /// # Errors
     /// When a vectorised function has no vector form; the error says which.
@@ -299,7 +299,10 @@ impl Term {
         if let Some(known) = self.0.expanded.get() {
             return Ok(known.clone());
         }
-        let out = self.expand_where(&Term::expand, |_| true)?;
+        let out = self.expand_with(&Term::expand, |t| match t.op() {
+            Op::Vectorize => t.definition(),
+            _ => super::tiling::lowered(t),
+        })?;
         if out != *self {
             // Another thread has set the same.
             self.0.expanded.set(out.clone()).ok();
@@ -307,19 +310,19 @@ impl Term {
         Ok(out)
     }
 
-    /// As [`Term::expand`], but [`Op::Vectorize`] stays as it is.
+    /// Returns the term with the [definitions](Term::definition) of its operators, but [`Op::Vectorize`] stays as it is.
     ///
     /// # Errors
     /// Never for a well-typed term; building the parts repeats the type checks.
     pub fn unpacked(&self) -> Result<Term, TypeError> {
-        self.expand_where(&Term::unpacked, |op| *op != Op::Vectorize)
+        self.expand_with(&Term::unpacked, super::tiling::definition)
     }
 
-    /// Expands the operator if `which` accepts it, and the arguments as `expand` does.
-    fn expand_where(
+    /// Expands the operator as `long` does, and the arguments as `expand` does.
+    fn expand_with(
         &self,
         expand: &dyn Fn(&Term) -> Result<Term, TypeError>,
-        which: fn(&Op) -> bool,
+        long: fn(&Term) -> Result<Option<Term>, TypeError>,
     ) -> Result<Term, TypeError> {
         if self.0.known.plain {
             return Ok(self.clone());
@@ -329,7 +332,7 @@ impl Term {
             return args[0].after(&args[1]);
         }
         let out = self.with_args(args)?;
-        if which(out.op()) { Ok(out.definition()?.unwrap_or(out)) } else { Ok(out) }
+        Ok(long(&out)?.unwrap_or(out))
     }
 
     /// Returns the definition of this operator, without expanding its arguments; `None` for all operators but

@@ -46,6 +46,18 @@ pub(super) fn is_defined(op: &Op) -> bool {
 
 /// Returns the definition of an operator; `None` for an operator without one.
 pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
+    written(t, false)
+}
+
+/// Returns what kernels compute for an operator. It equals the [`definition`], which does not depend on the arguments.
+///
+/// Instructions on matrices read no flags. What they take past the end of a row is therefore zero, so that it may be
+/// added, where the definition tests flags.
+pub(super) fn lowered(t: &Term) -> Built<Option<Term>> {
+    written(t, t.contains(&Op::SumProducts))
+}
+
+fn written(t: &Term, zeros: bool) -> Built<Option<Term>> {
     if !is_defined(t.op()) {
         return Ok(None);
     }
@@ -57,10 +69,7 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
             flow.pad_last(r)?.as_vector(w)?.then(h)?.as_scalar(w)?.take(n)?
         }
         (Op::Tiled(with), [n, m, t, u, r, q], [pa, pb, h]) => {
-            let whole = |x: Flow, n: &Size| match h.contains(&Op::SumProducts) {
-                true => pad_zeros(x, n),
-                false => x.pad_last(n),
-            };
+            let whole = |x: Flow, n: &Size| if zeros { pad_zeros(x, n) } else { x.pad_last(n) };
             let pairs = |x: Flow| {
                 x.both(|a| whole(a, r)?.split(t)?.then(pa), |b| whole(b, q)?.split(u)?.then(pb))?
                     .cross()
@@ -94,9 +103,7 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
             .take(m)?,
         (Op::Blocked(with), [n, m, _, t, r], [sa, sb, u, z, f]) => {
             let zero = Flow::from(&Ty::Unit).then(z)?.replicate(m)?.replicate(n)?.term();
-            // Instructions on matrices read no flags. What they take past the end is zero, so that it may be added.
-            let sums = u.contains(&Op::SumProducts) && is_copy(sa) && is_copy(sb);
-            let whole = |x: Flow| match sums {
+            let whole = |x: Flow| match zeros && is_copy(sa) && is_copy(sb) {
                 true => x.fork(|x| all_true(x, r), |x| pad_zeros(x, r))?.zip(),
                 false => x.mask(r),
             };
