@@ -101,6 +101,12 @@ fn irregular_operations_of_long_rows_move_out_of_maps() {
         "entry h [b] [n] (is: [b][n]i32) = map (\\i -> histogram (+) 0 n i (replicate n 1)) is";
     assert_eq!(outside(bins, "split n . histogram (b*n)", 4095), 0);
     assert_eq!(outside(bins, "split n . histogram (b*n)", 4096), 1);
+    // What may fail on one side of a choice has other operands where that side is not chosen.
+    let chosen = "entry c [b] [n] (ks: [b]i32) (xs: [b][n]f32) (is: [b][n]i32) =
+        map3 (\\k x i -> if k == 0 then x else scatter x i (map (\\j -> x[j / k]) i)) ks xs is";
+    let moved = |n| with("split n . scatter", &forms(chosen, &[("b", 4), ("n", n)]));
+    assert!(!moved(4095).contains(&true));
+    assert!(moved(4096).contains(&true));
 }
 
 #[test]

@@ -178,25 +178,28 @@ impl Irregular<'_> {
         Ex::map_of(places, [(&row, &numbers), (&indices, is)], self.fresh)
     }
 
-    /// Computes both sides of the choices that contain such operations, and chooses element by element. Only what cannot fail
-    /// is computed although it was not chosen.
+    /// Computes both sides of the choices that contain such operations, and chooses element by element. What may fail on a side is
+    /// computed with other operands where the side is not chosen.
     fn chosen_later(&mut self, e: &mut Ex) {
         match &mut e.kind {
             Kind::If(c, yes, no) => {
-                let total = |e: &Ex| Ranges::new(self.env).cannot_fail(e);
-                let moves = |e: &Ex| contains(e, self.env) && total(e);
-                if !(moves(yes) && total(no) || moves(no) && total(yes)) {
+                if !contains(yes, self.env) && !contains(no, self.env) {
                     return;
                 }
-                let mut lets: Vec<(Layout, Ex)> = vec![];
-                let [c, yes, no] = [c, yes, no].map(|part| {
-                    self.chosen_later(part);
-                    let name = named(&part.ty, self.fresh);
-                    let value = name.value(part.span);
-                    lets.push((name, (**part).clone()));
-                    value
-                });
-                let Some(chosen) = self.choice(&c, yes, no) else { return };
+                let condition = named(&c.ty, self.fresh);
+                let is_yes = condition.value(c.span);
+                let mut lets: Vec<(Layout, Ex)> = vec![(condition, (**c).clone())];
+                for (part, side) in [(&**yes, true), (&**no, false)] {
+                    let mut part = part.clone();
+                    let chosen = Chosen { condition: &is_yes, side };
+                    if !chosen.or_harmless(&mut part, &mut Ranges::new(self.env)) {
+                        return;
+                    }
+                    self.chosen_later(&mut part);
+                    lets.push((named(&part.ty, self.fresh), part));
+                }
+                let [yes, no] = [&lets[1].0, &lets[2].0].map(|name| name.value(e.span));
+                let Some(chosen) = self.choice(&is_yes, yes, no) else { return };
                 *e = chosen.after(lets);
             }
             Kind::Map(_, _, args) | Kind::Prim(_, _, _, args) => {
@@ -225,6 +228,40 @@ impl Irregular<'_> {
             _ => Some(Ex::choice(c.clone(), yes, no)),
         }
     }
+}
+
+/// A side of a choice.
+struct Chosen<'a> {
+    condition: &'a Ex,
+    side: bool,
+}
+
+impl Chosen<'_> {
+    /// Changes what may fail on the side such that it has some value where the side is not chosen. Returns whether everything has.
+    fn or_harmless(&self, e: &mut Ex, ranges: &mut Ranges) -> bool {
+        ranges.enter(e);
+        if ranges.may_fail(e) {
+            match &mut e.kind {
+                Kind::Index(array, place) if !is_empty(array, ranges) => self.or(place, 0),
+                Kind::Op(_, args) => self.or(&mut args[1], 1),
+                _ => return false,
+            }
+        }
+        e.parts_mut().into_iter().all(|part| self.or_harmless(part, ranges))
+    }
+
+    /// Puts a number in the place of an integer where the side is not chosen.
+    fn or(&self, e: &mut Ex, n: i128) {
+        let Ty::Scalar(t) = e.ty else { return };
+        let other = Ex::new(Kind::Lit(Lit::int(t, n)), e.ty.clone(), e.span);
+        let (yes, no) = if self.side { (e.clone(), other) } else { (other, e.clone()) };
+        *e = Ex::choice(self.condition.clone(), yes, no);
+    }
+}
+
+/// Whether an array has no elements, as far as is known.
+fn is_empty(array: &Ex, ranges: &Ranges) -> bool {
+    array.length().and_then(|n| ranges.size(n)).is_none_or(|n| n == 0)
 }
 
 /// What becomes of an index that is outside of its row.

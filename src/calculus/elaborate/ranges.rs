@@ -62,7 +62,12 @@ impl<'a> Ranges<'a> {
     /// divisor that may be zero, no loop without a bound.
     pub(super) fn cannot_fail(&mut self, e: &Ex) -> bool {
         self.enter(e);
-        let fails = match &e.kind {
+        !self.may_fail(e) && e.parts().iter().all(|(_, part)| self.cannot_fail(part))
+    }
+
+    /// Whether an expression may have no value although its parts have one.
+    pub(super) fn may_fail(&self, e: &Ex) -> bool {
+        match &e.kind {
             Kind::Index(array, place) => !self.has(array, place),
             Kind::While(..) => true,
             Kind::Op(ScalarOp::Div | ScalarOp::Rem, args) => {
@@ -70,8 +75,7 @@ impl<'a> Ranges<'a> {
             }
             Kind::Op(ScalarOp::Pow, _) => !is_float(&e.ty),
             _ => false,
-        };
-        !fails && e.parts().iter().all(|(_, part)| self.cannot_fail(part))
+        }
     }
 
     /// Whether an array has an element at a place.
