@@ -8,6 +8,8 @@ use super::tunables::Target;
 use crate::calculus::size::{Size, SizeEnv};
 use crate::calculus::term::{MapKind, Op, ReduceKind, ScanKind, Term};
 use crate::calculus::ty::Ty;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 
 /// The cost of one node: what it adds to its arguments' costs, and the factor on them.
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +168,15 @@ fn element(t: &Ty, value: &dyn Fn(&Size) -> f64, target: &Target) -> f64 {
 
 /// Returns the estimate of a whole program, in microseconds.
 pub(super) fn of_term(term: &Term, env: &SizeEnv, target: &Target) -> f64 {
-    let value = |s: &Size| s.eval(env).map_or(1.0, |v| v as f64);
+    // Few sizes occur often.
+    let known: RefCell<FxHashMap<Size, f64>> = RefCell::default();
+    let value = |s: &Size| match s.as_constant() {
+        Some(n) => n as f64,
+        None => *known
+            .borrow_mut()
+            .entry(s.clone())
+            .or_insert_with(|| s.eval(env).map_or(1.0, |v| v as f64)),
+    };
     walk(term, Context::PROGRAM, target, &value) / 1e3
 }
 

@@ -125,6 +125,7 @@ pub struct Joiner {
     families: IndexMap<(Term, Vec<At>), Family>,
     /// The compact terms of candidates, taken apart: `None` for those that have not several stages.
     apart: Arc<Mutex<HashMap<Term, Option<Arc<Apart>>>>>,
+    placed: Arc<stages::Placed>,
 }
 
 /// A candidate taken apart.
@@ -148,8 +149,8 @@ impl Apart {
 impl Joiner {
     /// A joiner without stages, which assumes this number of iterations of a loop that ends by a condition.
     pub fn new(iterations: f64) -> Joiner {
-        let (places, families, apart) = Default::default();
-        Joiner { iterations, places, families, apart }
+        let (places, families, apart, placed) = Default::default();
+        Joiner { iterations, places, families, apart, placed }
     }
 
     /// Returns a candidate taken apart; `None` for one that has not several stages.
@@ -504,7 +505,7 @@ impl Joiner {
         if !parts.iter().eq(chosen.iter().map(|(_, stage)| &stage.part)) {
             return None;
         }
-        let apart = stages::apart(&compact).ok()?;
+        let apart = self.placed.apart(&compact).ok()?;
         let term = written_out(&apart.compact).ok()?;
         let mut env = stages::with_aliases(&apart.compact, dims);
         for ((_, stage), k) in chosen.iter().zip(stages::numbers(&apart.parts)) {
@@ -632,7 +633,7 @@ mod tests {
         let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
         let compact = read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term");
         let mut env = dims();
-        stages::apart(&compact).expect("well-typed").compact.visit(&mut |t| {
+        stages::Placed::default().apart(&compact).expect("well-typed").compact.visit(&mut |t| {
             for size in t.sizes() {
                 size.visit(&mut |sym| {
                     env.entry(sym.clone()).or_insert(tile);

@@ -8,7 +8,9 @@
 use crate::calculus::size::{Size, SizeEnv, Sym};
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 /// A term whose stages share no symbol.
 pub(super) struct Staged {
@@ -260,26 +262,45 @@ fn number(name: &str) -> Option<usize> {
 /// What the names of stages that were taken out begin with. No input of a program has such a name.
 const HOLE: &str = "%stage";
 
-/// Renames the symbols of all stages but one, so that no two stages share a symbol.
-///
-/// # Errors
-/// Never for a well-typed term; building the parts repeats the type checks.
-pub(super) fn apart(compact: &Term) -> Result<Staged, TypeError> {
-    let mut parts: Vec<Term> = vec![];
-    let mut number = 0;
-    let compact = walk(compact, &mut |factors, _, _| {
-        let own = match number {
-            0 => factors.to_vec(),
-            _ => factors.iter().map(|f| part_at(f, number)).collect::<Result<Vec<_>, _>>()?,
-        };
-        number += usize::from(factors.iter().any(Term::is_chosen));
-        parts.push(Term::of_chain(&own)?);
-        Ok(own)
-    })?;
-    Ok(Staged { compact, parts })
+/// Stages as they stand at places, by the number of the place. Most stages of a term are also those of many others.
+#[derive(Default)]
+pub(super) struct Placed(Mutex<HashMap<(Term, usize), Term>>);
+
+impl Placed {
+    /// Renames the symbols of all stages but one, so that no two stages share a symbol.
+    ///
+    /// # Errors
+    /// Never for a well-typed term; building the parts repeats the type checks.
+    pub fn apart(&self, compact: &Term) -> Result<Staged, TypeError> {
+        let mut parts: Vec<Term> = vec![];
+        let mut number = 0;
+        let compact = walk(compact, &mut |factors, _, _| {
+            let own = factors.iter().map(|f| self.at(f, number)).collect::<Result<Vec<_>, _>>()?;
+            number += usize::from(factors.iter().any(Term::is_chosen));
+            parts.push(Term::of_chain(&own)?);
+            Ok(own)
+        })?;
+        Ok(Staged { compact, parts })
+    }
+
+    /// Returns a factor of a stage as it stands at a place.
+    fn at(&self, factor: &Term, number: usize) -> Result<Term, TypeError> {
+        if number == 0 || !factor.is_chosen() {
+            return Ok(factor.clone());
+        }
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (factor.clone(), number);
+        if let Some(known) = known().get(&key) {
+            return Ok(known.clone());
+        }
+        let name = |s: &Sym| s.is_chosen().then(|| Size::sym(numbered(s, number)));
+        let made = factor.with_chosen_sizes(&name)?;
+        known().insert(key, made.clone());
+        Ok(made)
+    }
 }
 
-/// Returns the number under which each stage has its symbols in a whole term: see [`apart`]. Stages without symbols do not count.
+/// Returns the number under which each stage has its symbols in a whole term: see [`Placed`]. Stages without symbols do not count.
 pub(super) fn numbers(parts: &[Term]) -> Vec<usize> {
     let count = |number: &mut usize, part: &Term| {
         let own = *number;
@@ -287,14 +308,6 @@ pub(super) fn numbers(parts: &[Term]) -> Vec<usize> {
         Some(own)
     };
     parts.iter().scan(0, count).collect()
-}
-
-/// Returns a stage as it stands at a place, by the number of the place: see [`apart`].
-///
-/// # Errors
-/// Never for a well-typed term; building the parts repeats the type checks.
-pub(super) fn part_at(part: &Term, number: usize) -> Result<Term, TypeError> {
-    part.with_chosen_sizes(&|s| s.is_chosen().then(|| Size::sym(numbered(s, number))))
 }
 
 /// Returns the name of a chosen symbol of a stage at a place.
@@ -461,6 +474,10 @@ mod tests {
         let xs = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
         let context = Context { inputs: [("xs".to_owned(), xs)].into(), variables: None };
         read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term")
+    }
+
+    fn apart(t: &Term) -> Result<Staged, TypeError> {
+        Placed::default().apart(t)
     }
 
     const MAP: &str = "join . mapGlb 0 (mapSeq abs) . split n.t0";

@@ -42,8 +42,12 @@ struct Staged {
 }
 
 impl Staged {
-    fn of(compact: &Term, env: &SizeEnv) -> std::result::Result<Staged, Reason> {
-        let apart = stages::apart(compact).map_err(|_| Reason::IllTyped)?;
+    fn of(
+        compact: &Term,
+        env: &SizeEnv,
+        placed: &stages::Placed,
+    ) -> std::result::Result<Staged, Reason> {
+        let apart = placed.apart(compact).map_err(|_| Reason::IllTyped)?;
         let dims = stages::with_aliases(&apart.compact, env);
         let term = written_out(&apart.compact)?;
         let parts = match apart.parts.len() < 2 {
@@ -60,7 +64,8 @@ impl Valued<'_> {
     /// # Errors
     /// [`crate::diag::Code::Interrupted`] when an interrupt was requested.
     pub fn candidates(&mut self, found: &[Found], drawn: &mut Drawn) -> Result<Vec<bool>> {
-        let all = on_all_cores(found, |f| Staged::of(&f.compact, self.env));
+        let placed = stages::Placed::default();
+        let all = on_all_cores(found, |f| Staged::of(&f.compact, self.env, &placed));
         self.limits.interrupt.check("while drawing candidates")?;
         let parts = all.iter().flatten().flat_map(|staged| &staged.parts);
         let new: IndexSet<&Term> = parts.filter(|p| !self.known.contains_key(*p)).collect();
