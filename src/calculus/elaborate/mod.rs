@@ -65,6 +65,7 @@ mod outward;
 mod pairs_apart;
 mod partners;
 mod parts;
+mod passed_on;
 mod patterns;
 mod products_out;
 mod pulled;
@@ -367,6 +368,7 @@ fn normal_forms(term: &Term, env: &mut SizeEnv) -> std::result::Result<Vec<Term>
         .and_then(|t| batches::cut(&t, env))
         .and_then(|t| nests::perfect(&t))
         .and_then(|t| leaves::together(&t))
+        .and_then(|t| passed_on::not_stored(&t, env))
         .and_then(|t| row_names::rows_named(&t, env))
         .and_then(copies::copied)?;
     let widened = widened::operands(&term)?;
