@@ -62,17 +62,17 @@ pub(super) fn share(
             let loop_ns = if *kind == ReduceKind::Unroll { 0.0 } else { target.loop_ns };
             // At host level this is a kernel of one work-item.
             let launch = if at.level() == Level::Host { target.launch_ns } else { 0.0 };
-            Share { own: launch + n * (loop_ns + accumulated(result, value, target)), times: n }
+            Share { own: launch + n * (loop_ns + element(result, value, target)), times: n }
         }
         Op::ReduceLcl => {
             let n = n();
             let each = (n / target.lanes).max(1.0);
-            let own = 2.0 * target.barrier_ns + each * accumulated(result, value, target);
+            let own = 2.0 * target.barrier_ns + each * element(result, value, target);
             Share { own, times: each }
         }
         Op::Scan(kind) => {
             let n = n();
-            let step = target.loop_ns + accumulated(result, value, target) / n.max(1.0);
+            let step = target.loop_ns + element(result, value, target) / n.max(1.0);
             let launch = if at.level() == Level::Host { target.launch_ns } else { 0.0 };
             // At host level, every element is visited twice, by all work-items in parallel.
             if *kind == ScanKind::Assoc && at.level() == Level::Host {
@@ -85,7 +85,7 @@ pub(super) fn share(
         Op::ScanLcl(_) => {
             let n = n();
             let each = (n / target.lanes).max(1.0);
-            let step = accumulated(result, value, target) / n.max(1.0);
+            let step = element(result, value, target) / n.max(1.0);
             Share { own: 4.0 * target.barrier_ns + each * step, times: each }
         }
         Op::Fold => {
@@ -93,7 +93,7 @@ pub(super) fn share(
             let step = match at.level() {
                 // The work-items of a group wait for each other after each step.
                 Level::Group => target.barrier_ns,
-                _ => accumulated(result, value, target),
+                _ => element(result, value, target),
             };
             Share { own: n * (target.loop_ns + step), times: n }
         }
@@ -134,51 +134,34 @@ pub(super) fn share(
     }
 }
 
-/// Most elements of an intermediate array that a work-item keeps in registers.
-const REGISTERS: f64 = 64.0;
-
-/// Returns the nanoseconds to write intermediate arrays with this many elements and read them again.
-pub(super) fn passing(elements: f64, at: Context, target: &Target) -> f64 {
+/// Returns the nanoseconds to write an intermediate value of type `t` and read it again.
+pub(super) fn passing(t: &Ty, at: Context, target: &Target, value: &dyn Fn(&Size) -> f64) -> f64 {
+    if at.level() == Level::Item {
+        return 0.0;
+    }
+    let elements: f64 = t
+        .components()
+        .iter()
+        .filter(|(dims, _)| !dims.is_empty())
+        .map(|(dims, inner)| {
+            let lanes = if let Ty::Vector(w, _) = inner { value(w) } else { 1.0 };
+            dims.iter().map(value).product::<f64>() * lanes
+        })
+        .sum();
     match at.level() {
         Level::Host => elements * 8.0 / target.bytes_per_ns,
         // Each group has local memory of its own.
         Level::Group | Level::Warp => elements * 2.0 * OPERATION_NS / target.lanes,
-        // All work-items that run at once share the bandwidth.
-        Level::Item if elements > REGISTERS => {
-            elements * 8.0 / target.bytes_per_ns * target.items
-        }
         Level::Item => 0.0,
     }
 }
 
-/// Returns the number of elements of the arrays of a type.
-pub(super) fn elements(t: &Ty, value: &dyn Fn(&Size) -> f64) -> f64 {
-    let of = |(dims, inner): &(Vec<Size>, Ty)| {
-        let lanes = if let Ty::Vector(w, _) = inner { value(w) } else { 1.0 };
-        dims.iter().map(value).product::<f64>() * lanes
-    };
-    t.components().iter().filter(|(dims, _)| !dims.is_empty()).map(of).sum()
-}
-
-/// Returns the number of elements that a term stores for who reads its result. Views of what is stored already need no store.
-fn stored(t: &Term, value: &dyn Fn(&Size) -> f64) -> f64 {
-    if !computes(t) {
-        return 0.0;
-    }
-    match (t.op(), t.args()) {
-        (Op::Compose, [outer, inner]) => stored(if computes(outer) { outer } else { inner }, value),
-        (Op::Fork | Op::Bimap, args) => args.iter().map(|a| stored(a, value)).sum(),
-        (Op::ToMem(_), [of]) if computes(of) => stored(of, value),
-        _ => elements(&t.ty().cod, value),
-    }
-}
-
 /// Returns the nanoseconds to read one element of type `t` into an accumulator.
-fn accumulated(t: &Ty, value: &dyn Fn(&Size) -> f64, target: &Target) -> f64 {
+fn element(t: &Ty, value: &dyn Fn(&Size) -> f64, target: &Target) -> f64 {
     match t {
         Ty::Vector(w, _) => OPERATION_NS * (value(w) / target.simd).ceil().max(1.0),
-        Ty::Pair(a, b) => accumulated(a, value, target) + accumulated(b, value, target),
-        Ty::Array(n, t) => value(n) * accumulated(t, value, target),
+        Ty::Pair(a, b) => element(a, value, target) + element(b, value, target),
+        Ty::Array(n, t) => value(n) * element(t, value, target),
         Ty::Unit | Ty::Scalar(_) | Ty::Meta(_) => OPERATION_NS,
     }
 }
@@ -208,7 +191,7 @@ fn walk(t: &Term, at: Context, target: &Target, value: &dyn Fn(&Size) -> f64) ->
     let share = share(t.op(), t.sizes(), at, target, value, &t.ty().cod);
     let passed = match (t.op(), t.args()) {
         (Op::Compose, [outer, inner]) if computes(outer) && computes(inner) => {
-            passing(stored(inner, value), at, target)
+            passing(&inner.ty().cod, at, target, value)
         }
         _ => 0.0,
     };

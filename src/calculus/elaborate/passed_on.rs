@@ -29,7 +29,7 @@ pub(super) fn not_stored(t: &Term, env: &SizeEnv) -> Built {
     if !may_store(t, most, env) {
         return Ok(t.clone());
     }
-    within(t, most, env)
+    Ok(within(t, most, env)?.unwrap_or_else(|| t.clone()))
 }
 
 /// Whether some part gives an array of more than `most` elements.
@@ -37,26 +37,35 @@ fn may_store(t: &Term, most: u64, env: &SizeEnv) -> bool {
     elements(&t.ty().cod, env) > most || t.args().iter().any(|a| may_store(a, most, env))
 }
 
-/// `most` is the number of elements of an array that is not worth storing, in one step of the maps around the term.
-fn within(t: &Term, most: u64, env: &SizeEnv) -> Built {
+/// Returns the term if it changes. `most` is the number of elements of an array that is not worth storing, in one step of the maps
+/// around the term.
+fn within(t: &Term, most: u64, env: &SizeEnv) -> Result<Option<Term>, TypeError> {
     let mut done = Term::id(&t.ty().dom);
+    // Whether anything has changed, and whether the last factor puts a result together.
+    let (mut changed, mut put_together) = (false, false);
     for f in t.chain().into_iter().rev() {
         let is_map = *f.op() == Op::Map(MapKind::Plain);
         let steps = if is_map { f.sizes()[0].eval(env).unwrap_or(1).max(1) } else { 1 };
-        let f = build::each_arg(&f, |a| within(a, most / steps, env))?;
-        // What a map put together of both parts meets the next map.
-        let before = done.chain();
-        let (f, rest) = match (is_map, &before[..]) {
-            (true, [first, ..]) if *first.op() == Op::Map(MapKind::Plain) && first.is_view() => {
-                let both = build::compose(&f.args()[0], &first.args()[0])?;
+        let f = build::each_arg(&f, |a| {
+            let inner = within(a, most / steps, env)?;
+            changed |= inner.is_some();
+            Ok(inner.unwrap_or_else(|| a.clone()))
+        })?;
+        // Two maps that follow each other are one.
+        let (f, rest) = match is_map && put_together {
+            true => {
+                let both = build::compose(&f.args()[0], &done.chain()[0].args()[0])?;
                 (build::map(MapKind::Plain, &f.sizes()[0], &both)?, build::rest(&done)?)
             }
-            _ => (f, done),
+            false => (f, done),
         };
         let parts = if is_map { split(&f, most / steps, env)? } else { None };
+        let is_split = parts.is_some();
+        changed |= is_split;
         done = build::compose(&parts.unwrap_or(f), &rest)?;
+        put_together = is_split && matches!(done.chain()[0].op(), Op::Map(MapKind::Plain));
     }
-    Ok(done)
+    Ok(changed.then_some(done))
 }
 
 /// A result, taken apart where the function makes pairs. A leaf says whether it is a large array that the function passes on.
@@ -148,4 +157,42 @@ fn elements(t: &Ty, env: &SizeEnv) -> u64 {
     };
     let arrays = t.components().into_iter().filter(|(dims, _)| !dims.is_empty());
     arrays.fold(0, |all, (dims, _)| all.saturating_add(of(&dims)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calculus::size::Sym;
+    use crate::calculus::text::{Context, read_term};
+    use crate::diag::Source;
+    use crate::lang::types::ScalarType;
+
+    fn without(text: &str, n: u64) -> String {
+        let array = Ty::array(&Size::dim("n"), &Ty::Scalar(ScalarType::F32));
+        let inputs = [("xs".to_owned(), array.clone()), ("ys".to_owned(), array)].into();
+        let context = Context { inputs, variables: None };
+        let t = read_term(&Source::new("t", text), &Ty::Unit, &context).expect("a term");
+        let env = SizeEnv::from_iter([(Sym::Dim("n".into()), n)]);
+        let new = not_stored(&t, &env).expect("well-typed");
+        assert_eq!(new.ty(), t.ty());
+        new.to_string()
+    }
+
+    #[test]
+    fn shared_arrays_are_views() {
+        let pairs = "map (bimap abs id) . distr . fork xs ys";
+        assert_eq!(
+            without(pairs, 4096),
+            "map (fork snd fst) . zip . fork (map snd . distr . fork xs ys) (map (abs . fst) . distr . fork xs ys)"
+        );
+        // Few copies are stored as they are.
+        assert_eq!(without(pairs, 16), pairs);
+        // Two maps in a row are one before they are taken apart.
+        let twice = format!("map (bimap sqrt id) . {pairs}");
+        let text = without(&twice, 4096);
+        assert_eq!(text.matches("zip").count(), 2, "{text}");
+        // What all of the result is made of stays.
+        let sums = "map (reduce (+) 0.0 . map (*) . distl) . distr . fork xs ys";
+        assert_eq!(without(sums, 4096), sums);
+    }
 }

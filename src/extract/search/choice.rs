@@ -28,8 +28,6 @@ pub(super) struct Choice {
     pub(super) reads: u8,
     /// Whether the term only maps and its result stays with the work-items that compute it.
     pub(super) kept: bool,
-    /// How many elements of arrays the term stores for who reads its result. A view stores none.
-    pub(super) stores: f64,
     /// How the outermost stage is shared out to work-items, as a hash.
     pub(super) form: Option<u64>,
 }
@@ -47,7 +45,6 @@ pub(super) struct Offer {
     pub(super) reduces: bool,
     pub(super) loops: bool,
     pub(super) kept: bool,
-    pub(super) stores: f64,
 }
 
 impl Offer {
@@ -57,8 +54,8 @@ impl Offer {
         let op = node.function();
         let form = op.and_then(|op| shared_form(op, sizes, &args));
         let reads = reads(op, &args);
-        let Offer { cost, skeleton, outline, reduces, loops, kept, stores, .. } = *self;
-        Choice { node, args, cost, skeleton, outline, reduces, loops, reads, kept, stores, form }
+        let Offer { cost, skeleton, outline, reduces, loops, kept, .. } = *self;
+        Choice { node, args, cost, skeleton, outline, reduces, loops, reads, kept, form }
     }
 }
 
@@ -103,9 +100,9 @@ impl Choice {
             outline.features |= 32;
         }
         let reads = reads(node.function(), &args);
-        let (reduces, loops, form, kept, stores) = (false, false, None, false, 0.0);
+        let (reduces, loops, form, kept) = (false, false, None, false);
         let node = Rc::new(node.clone());
-        Choice { node, args, cost, skeleton: 0, outline, reduces, loops, reads, kept, stores, form }
+        Choice { node, args, cost, skeleton: 0, outline, reduces, loops, reads, kept, form }
     }
 }
 

@@ -28,6 +28,7 @@ impl Search<'_> {
             return found;
         };
         let result = &ty.cod;
+        let args = node.args();
         let Lists { of_parts, short, short_state } = lists;
         let is_short = *short || *short_state;
         let sizes = sizes_of(egraph, node);
@@ -37,7 +38,13 @@ impl Search<'_> {
             share.times = share.times.min(8.0);
         }
         let tag = skeleton_tag(op, at, &sizes);
-        let all_elements = cost::elements(result, self.sizes.nominal);
+        let passed = match (op, args.get(1)) {
+            (Op::Compose, Some(inner)) => match &egraph[*inner].data {
+                Data::Fn(t, _) => cost::passing(&t.cod, at, self.target, self.sizes.nominal),
+                Data::Size(_) | Data::Ty(_) | Data::Broken => 0.0,
+            },
+            _ => 0.0,
+        };
         let in_registers = *op == Op::Map(MapKind::Unroll) && at.registers;
         let staged =
             matches!(op, Op::Map(MapKind::Lcl(_) | MapKind::Warp | MapKind::Lane)) && !at.sink;
@@ -123,7 +130,7 @@ impl Search<'_> {
                 cost *= again;
             }
             if *op == Op::Compose && chosen[0].skeleton != 0 && chosen[1].skeleton != 0 {
-                cost += cost::passing(chosen[1].stores, at, self.target);
+                cost += passed;
             }
             let skeleton = match (tag, chosen) {
                 (None, [one]) => one.skeleton,
@@ -138,15 +145,6 @@ impl Search<'_> {
             };
             let skeleton =
                 if tag.is_none() && chosen.iter().all(|c| c.skeleton == 0) { 0 } else { skeleton };
-            let stores = match (op, chosen) {
-                (Op::Compose, [outer, inner]) => {
-                    if outer.skeleton == 0 { inner.stores } else { outer.stores }
-                }
-                (Op::Fork | Op::Bimap, _) => chosen.iter().map(|c| c.stores).sum(),
-                (Op::ToMem(_), [of]) if of.skeleton != 0 => of.stores,
-                _ if skeleton == 0 => 0.0,
-                _ => all_elements,
-            };
             let offer = || Offer {
                 node: place,
                 number,
@@ -156,7 +154,6 @@ impl Search<'_> {
                 reduces,
                 loops,
                 kept,
-                stores,
             };
             match found.best.entry(skeleton) {
                 Entry::Occupied(mut known) => {

@@ -16,7 +16,7 @@ use std::rc::Rc;
 const LONG_STATE: f64 = 64.0;
 
 /// Most bytes of an array that a work-item keeps in registers for a reader that reads it twice.
-const SHORT: f64 = 256.0;
+const SHORT: f64 = 128.0;
 
 impl Search<'_> {
     /// Returns the parts of a composition or of a pair of functions, with their contexts.
