@@ -51,6 +51,11 @@ impl Cut {
         Some((cut, value))
     }
 
+    /// Gives a name to a value that is computed outside of the map, of arrays that the cut gave.
+    pub(super) fn bind(&mut self, name: Layout, value: Ex) {
+        self.outside.push((name, value));
+    }
+
     /// Returns the array of what an expression of the function gives for each element.
     pub(super) fn array(&self, e: Ex, fresh: &mut dyn FnMut() -> Var) -> Option<Ex> {
         self.array_with(&[], e, fresh)

@@ -127,7 +127,7 @@ impl Irregular<'_> {
     /// Returns the rest of a map around a sort of all rows.
     fn with_sort(
         &mut self,
-        cut: Cut,
+        mut cut: Cut,
         both: Ex,
         rows: &Size,
         counts: &Ty,
@@ -144,8 +144,9 @@ impl Irregular<'_> {
             numbers = Ex::map_of(cast(x.value(span), t), [(&x, &numbers)], self.fresh)?;
         }
         let numbers = numbers.split(rows, k)?;
-        let rest = cut.with(vec![numbers, value.proj(true)?.split(rows, n)?], true, self.fresh)?;
-        Some(rest.bound(name, both))
+        // The sort reads what the map computed before it.
+        cut.bind(name, both);
+        cut.with(vec![numbers, value.proj(true)?.split(rows, n)?], true, self.fresh)
     }
 
     /// Returns where the indices of each row, below `n` there, lie in all rows.
