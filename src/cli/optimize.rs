@@ -170,28 +170,42 @@ fn one(
     Ok(())
 }
 
-/// Options of a report that the next command does not have, and whether a value follows. Sizes are written anew.
-const OWN: [(&str, bool); 5] =
-    [("--size", true), ("--top", true), ("--force", false), ("--verbose", false), ("-v", false)];
+/// Options with whether a value follows.
+type Options<'a> = &'a [(&'a str, bool)];
+
+/// Options of a report that the next command does not have. Sizes are written anew.
+const OWN: Options<'_> =
+    &[("--size", true), ("--top", true), ("--force", false), ("--verbose", false), ("-v", false)];
+
+/// Options that decide by which rules a plan is found. A plan that is read under others gives a warning.
+const OF_RULES: Options<'_> =
+    &[("--float", true), ("--rules", true), ("--trust-rules", false), ("--trust-laws", false)];
+
+/// Returns the words of this command, without its own name: those of some options, or all others.
+fn words(options: Options<'_>, of_options: bool) -> Vec<String> {
+    let mut all = std::env::args().skip(1);
+    let mut words = vec![];
+    while let Some(word) = all.next() {
+        let known = options.iter().find(|(name, _)| {
+            word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        });
+        let value = known.filter(|(name, value)| *value && word == *name).and_then(|_| all.next());
+        if known.is_some() == of_options {
+            words.extend([Some(word), value].into_iter().flatten().map(|word| quoted(&word)));
+        }
+    }
+    words
+}
 
 /// Returns the command that a user would run next, with the options of this one: to use the kernels, or to see them.
 fn next(args: &Args, program: &Program, optimized: &Optimized, plan: Option<&Output>) -> String {
     let file = &args.program;
     if let Some(plan) = plan {
-        return format!("patsat emit {file} --plan {} -o {}-kernels", plan.name(), optimized.entry);
+        let (plan, folder) = (plan.name(), format!("{}-kernels", optimized.entry));
+        let rules: String = words(OF_RULES, true).iter().map(|word| format!(" {word}")).collect();
+        return format!("patsat emit {file} --plan {plan} -o {folder}{rules}");
     }
-    let mut words = std::env::args().skip(1);
-    let mut kept = vec![];
-    while let Some(word) = words.next() {
-        let own = OWN.iter().find(|(name, _)| {
-            word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-        });
-        match own {
-            Some((name, true)) if word == *name => drop(words.next()),
-            Some(_) => {}
-            None => kept.push(quoted(&word)),
-        }
-    }
+    let mut kept = words(OWN, false);
     let measured = optimized.best.summary.is_some();
     if measured && let Some(verb) = kept.iter_mut().find(|word| *word == "optimize") {
         *verb = "run".into();

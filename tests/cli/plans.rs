@@ -61,6 +61,21 @@ fn the_plan_of_a_long_term_is_read_back() {
 }
 
 #[test]
+fn the_command_after_a_plan_reads_it_without_a_warning() {
+    let p = Place::new();
+    let plan = p.path("scal.plan").display().to_string();
+    let made = format!("optimize programs/scal.pat --size n=1000 --device none -o {plan}");
+    let ran = p.run(&format!("{made} --float relaxed")).ok();
+    let said = ran.stdout();
+    let next = said.lines().find_map(|l| l.strip_prefix("next")).expect("a command").trim();
+    let (_, next) = next.split_once("patsat ").expect("a command");
+    assert!(next.starts_with("emit") && next.ends_with("--float relaxed"), "{next}");
+    let kernels = p.path("kernels").display().to_string();
+    let ran = p.run(&next.replace("scal-kernels", &kernels)).ok();
+    assert!(!ran.stderr().contains("W0907"), "{}", ran.stderr());
+}
+
+#[test]
 fn what_a_plan_says_of_elsewhere_is_a_warning() {
     let p = Place::new();
     let plan = p.path("scal.plan").display().to_string();
