@@ -54,9 +54,11 @@ pub(super) fn definition(t: &Term) -> Built<Option<Term>> {
 /// Instructions on matrices read no flags. What they take past the end of a row is therefore zero, so that it may be
 /// added, where the definition tests flags.
 pub(super) fn lowered(t: &Term) -> Built<Option<Term>> {
-    written(t, t.contains(&Op::SumProducts))
+    let tiles = matches!(t.op(), Op::Tiled(_) | Op::Blocked(_));
+    written(t, tiles && t.contains(&Op::SumProducts))
 }
 
+/// Writes an operator out, with `zeros` or other elements past the end of rows.
 fn written(t: &Term, zeros: bool) -> Built<Option<Term>> {
     if !is_defined(t.op()) {
         return Ok(None);
