@@ -125,6 +125,7 @@ pub struct Joiner {
     families: IndexMap<(Term, Vec<At>), Family>,
     /// The compact terms of candidates, taken apart: `None` for those that have not several stages.
     apart: Arc<Mutex<HashMap<Term, Option<Arc<Apart>>>>>,
+    /// The stages of the terms that were joined, at their places.
     placed: Arc<stages::Placed>,
 }
 

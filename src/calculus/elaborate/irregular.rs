@@ -238,12 +238,12 @@ struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// Changes what may fail on the side such that it has some value where the side is not chosen. Returns whether everything has.
+    /// Changes what may fail on the side, so that it has a value where the side is not chosen. Returns whether all of it has one.
     fn or_harmless(&self, e: &mut Ex, ranges: &mut Ranges) -> bool {
         ranges.enter(e);
         if ranges.may_fail(e) {
             match &mut e.kind {
-                Kind::Index(array, place) if !is_empty(array, ranges) => self.or(place, 0),
+                Kind::Index(array, place) if !may_be_empty(array, ranges) => self.or(place, 0),
                 Kind::Op(_, args) => self.or(&mut args[1], 1),
                 _ => return false,
             }
@@ -260,8 +260,8 @@ impl Chosen<'_> {
     }
 }
 
-/// Whether an array has no elements, as far as is known.
-fn is_empty(array: &Ex, ranges: &Ranges) -> bool {
+/// Whether an array may have no elements.
+fn may_be_empty(array: &Ex, ranges: &Ranges) -> bool {
     array.length().and_then(|n| ranges.size(n)).is_none_or(|n| n == 0)
 }
 

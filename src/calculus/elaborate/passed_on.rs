@@ -7,7 +7,8 @@
 //! Which arrays elements share is not looked for: copies of them are much larger than everything that the program reads.
 
 use super::build::{self, Built};
-use crate::calculus::size::{Size, SizeEnv};
+use super::loops_out::scalars_of_arrays;
+use crate::calculus::size::SizeEnv;
 use crate::calculus::term::{MapKind, Op, Term, TypeError};
 use crate::calculus::ty::Ty;
 
@@ -19,10 +20,11 @@ const LARGE: u64 = 16;
 /// # Errors
 /// Never for a well-typed term; building the parts repeats the type checks.
 pub(super) fn not_stored(t: &Term, env: &SizeEnv) -> Built {
+    // An input counts wherever it is read.
     let mut read: u64 = 0;
     t.visit(&mut |t| {
         if matches!(t.op(), Op::Input(_)) {
-            read = read.saturating_add(elements(&t.ty().cod, env));
+            read = read.saturating_add(scalars_of_arrays(&t.ty().cod, env));
         }
     });
     let most = read.max(1).saturating_mul(LARGE);
@@ -34,7 +36,7 @@ pub(super) fn not_stored(t: &Term, env: &SizeEnv) -> Built {
 
 /// Whether some part gives an array of more than `most` elements.
 fn may_store(t: &Term, most: u64, env: &SizeEnv) -> bool {
-    elements(&t.ty().cod, env) > most || t.args().iter().any(|a| may_store(a, most, env))
+    scalars_of_arrays(&t.ty().cod, env) > most || t.args().iter().any(|a| may_store(a, most, env))
 }
 
 /// Returns the term if it changes. `most` is the number of elements of an array that is not worth storing, in one step of the maps
@@ -78,7 +80,7 @@ impl Parts {
     fn of(h: &Term, most: u64, env: &SizeEnv) -> Result<Parts, TypeError> {
         let pairs = matches!(h.chain()[0].op(), Op::Fork | Op::Bimap);
         if !pairs {
-            return Ok(Parts::Leaf(h.is_view() && elements(&h.ty().cod, env) > most));
+            return Ok(Parts::Leaf(h.is_view() && scalars_of_arrays(&h.ty().cod, env) > most));
         }
         let part = |second| {
             let side = build::compose(&build::proj(&h.ty().cod, second)?, h)?;
@@ -106,13 +108,10 @@ impl Parts {
             (true, false) => side(a, false),
             (false, true) => side(b, true),
             // What both sides need is computed once.
-            _ if *chain[0].op() == Op::Fork => {
-                let [x, y] = [(a, 0), (b, 1)].map(|(p, k)| p.only(passed, &chain[0].args()[k]));
-                build::compose(&build::fork(&x?, &y?)?, &build::rest(h)?)
-            }
             _ => {
                 let [x, y] = [(a, 0), (b, 1)].map(|(p, k)| p.only(passed, &chain[0].args()[k]));
-                build::compose(&build::bimap(&x?, &y?)?, &build::rest(h)?)
+                let pair = if *chain[0].op() == Op::Fork { build::fork } else { build::bimap };
+                build::compose(&pair(&x?, &y?)?, &build::rest(h)?)
             }
         }
     }
@@ -135,7 +134,7 @@ impl Parts {
 /// Returns a map in two parts: the arrays that it passes on, and what it computes.
 fn split(map: &Term, most: u64, env: &SizeEnv) -> Result<Option<Term>, TypeError> {
     let (n, h) = (&map.sizes()[0], &map.args()[0]);
-    if h.is_view() || elements(&h.ty().cod, env) <= most {
+    if h.is_view() || scalars_of_arrays(&h.ty().cod, env) <= most {
         return Ok(None);
     }
     let parts = Parts::of(h, most, env)?;
@@ -150,19 +149,10 @@ fn split(map: &Term, most: u64, env: &SizeEnv) -> Result<Option<Term>, TypeError
     build::compose(&build::map(MapKind::Plain, n, &whole)?, &zip).map(Some)
 }
 
-/// Returns the number of elements of the arrays of a type.
-fn elements(t: &Ty, env: &SizeEnv) -> u64 {
-    let of = |dims: &[Size]| {
-        dims.iter().fold(1_u64, |all, n| all.saturating_mul(n.eval(env).unwrap_or(1)))
-    };
-    let arrays = t.components().into_iter().filter(|(dims, _)| !dims.is_empty());
-    arrays.fold(0, |all, (dims, _)| all.saturating_add(of(&dims)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calculus::size::Sym;
+    use crate::calculus::size::{Size, Sym};
     use crate::calculus::text::{Context, read_term};
     use crate::diag::Source;
     use crate::lang::types::ScalarType;
